@@ -52,25 +52,18 @@ def test_names_may_have_dashes_or_underscores_and_a_flag_that_is_off_is_left_out
         done = run("--config-file", written(f'{NEEDED}{name} = 0\nchat = false\nformat = "json"\n'))
         assert done.exit_code == 0, done.stderr
         assert len(json.loads(done.stdout)["runs"]) == 1
-    both = run("--config-file", written("max-failure-rate = 0\nmax_failure_rate = 0\n"))
-    said = "error: run.toml: 'max_failure_rate' is there twice, with a dash and with an underscore; keep one\n"
-    assert both.stderr == said
 
 
 @pytest.mark.parametrize(
     ("line", "said"),
     [
         ("limit = true", "limit = true: "),
-        ("limit = 2.5", "limit = 2.5: "),
         ("limit = -1", "limit = -1: "),
         ("limit = [3]", "limit: give a text, a number, or true or false"),
-        ("timeout = 'long'", "timeout = long: "),
-        ("chat = 'maybe'", "chat = maybe: "),
         ("dry-run = false\ndry_run = true", "'dry_run' is there twice, with a dash and with an underscore; keep one"),
         ("revision = 12345e3", "revision = 12345000.0: is no text; put it in quotes"),
         ("prompt = ['mcq2-v1', true]", "prompt = mcq2-v1, true: is no text; put it in quotes"),
         ("limits = 3", "'limits' does not exist; did you mean 'limit'?"),
-        ("tokenzer = 'x'", "'tokenzer' does not exist; did you mean 'tokenizer'?"),
         ("walk = 3", "'walk' does not exist; have: dataset, config, part, split, limit, task, "),
         ("config_file = 'x'", "'config_file' does not exist; have: "),
         ("api_key = 'x'", "'api_key': no secret belongs in a file; set OPENAI_API_KEY or HF_TOKEN in the environment"),

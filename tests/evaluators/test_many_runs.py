@@ -10,10 +10,9 @@ import pytest
 from typer.testing import Result
 
 from evaluators.task import Asked, load_task, prompt_of
-from tests import commands
 from tests.evaluators import word_problems
 from tests.evaluators.invoking import evaluators
-from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
+from tests.evaluators.made_data import made_items, write_dataset
 
 
 @pytest.fixture
@@ -26,8 +25,10 @@ def two(tmp_path: Path) -> Path:
     return write_dataset(tmp_path / "two", {"type2": made_items(6)}, name="two")
 
 
-def run(out: Path, *arguments: str | Path, model: str = "uniform") -> Result:
-    return evaluators("run", "--backend", "baseline", "--model", model, "--out", out, *arguments, "--format", "json")
+def run(out: Path, *arguments: str | Path) -> Result:
+    return evaluators(
+        "run", "--backend", "baseline", "--model", "uniform", "--out", out, *arguments, "--format", "json"
+    )
 
 
 def told(done: Result, *fields: str, status: int = 0) -> list[Any]:
@@ -45,10 +46,6 @@ def test_every_config_of_every_dataset_is_asked_with_every_prompt(one: Path, two
     places = [("one", "type1"), ("one", "type2"), ("two", "type2")]
     assert told(done, *ASKED) == [(*place, prompt) for place in places for prompt in ("mcq2-v1", "mcq3-v1")]
     assert len(list((tmp_path / "runs").rglob("result.json"))) == 6
-    options = ("--dataset", one, "--dataset", two, "--config", "type2")
-    models = told(run(tmp_path / "runs", *options, model="all"), "model", "dataset")
-    assert len(models) == len(set(models)) == 16
-    assert models[:2] == [("baseline/uniform", "one"), ("baseline/uniform", "two")]
 
 
 @pytest.mark.slow
@@ -102,17 +99,3 @@ def test_json_of_a_failure_holds_the_runs_before_it(one: Path, two: Path, tmp_pa
     )
     assert told(done, "dataset", status=3) == [("one",)]
     assert "requests failed" in done.stderr
-
-
-@pytest.mark.slow
-def test_no_bar_of_another_library_is_shown(one: Path, tmp_path: Path) -> None:
-    quiet: dict[str, Any] = dict.fromkeys(
-        ["TQDM_DISABLE", "HF_HUB_DISABLE_PROGRESS_BARS", "HF_DATASETS_DISABLE_PROGRESS_BARS"]
-    )
-    prompts = ["--prompt", "intrinsic-v1", "--prompt", "mcq2-v1"]
-    options = ("--dataset", one, *prompts, "--out", tmp_path / "runs", "--format", "json")
-    model = save_tiny_llama(tmp_path / "tiny")
-    command = ("-m", "evaluators", "run", "--backend", "transformers", "--model", model, *options)
-    done = commands.run(*command, status=0, fresh=True, **quiet)
-    assert len(json.loads(done.stdout)["runs"]) == 4
-    assert [sign for sign in ("it/s", "%|", "\r") if sign in done.stderr] == []

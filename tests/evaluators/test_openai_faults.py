@@ -39,9 +39,9 @@ from evaluators.backends.openai.pacing import Pacer, Patience
 from schemas.folders.run_folder import read_result
 from tests.commands import run, started
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Fault, Received
+from tests.evaluators.invoking import wait_for_answers
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.evaluators.openai_runs import SERVES, Asked, error, first_tries, made, number_in, opened
-from tests.evaluators.test_pipeline import wait_for_answers
 from tests.terminal import on_terminal
 
 KEY = "sk-made-0123456789abcdef"

@@ -90,14 +90,6 @@ def test_the_other_configs_are_asked_although_one_cannot_be_read(
 
 
 @pytest.mark.slow
-def test_answers_that_are_all_refusals_are_called_so(problems: Path, endpoint: FakeEndpoint, tmp_path: Path) -> None:
-    done = run(endpoint, problems, tmp_path / "runs", lambda received: DECLINED, "--config", "math")
-    assert done.exit_code == 3
-    assert "none of the first 20 answers could be read (20 refused)" in warnings(done)[0]
-    assert f"0 of {N_ITEMS} answers on math could be read ({N_ITEMS} refused)" in done.stderr
-
-
-@pytest.mark.slow
 def test_the_share_of_unread_answers_and_of_refusals_is_told_with_one_of_each(
     problems: Path, endpoint: FakeEndpoint, tmp_path: Path
 ) -> None:
