@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import hashlib
 import multiprocessing
 import os
 import signal
@@ -11,7 +10,7 @@ from unittest import mock
 
 import pytest
 
-from biasboard.ground.files import replacing, replacing_folder, sha256_file
+from biasboard.ground.files import replacing, replacing_folder
 
 
 class WriterError(Exception):
@@ -111,9 +110,3 @@ def test_the_old_folder_comes_back_if_the_process_is_killed_between_both_renames
         raise WriterError
     assert [entry.name for entry in path.iterdir()] == ["old.txt"]
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_sha256_is_of_the_bytes(tmp_path: Path) -> None:
-    path = tmp_path / "file.bin"
-    path.write_bytes(bytes(range(256)) * 5000)
-    assert sha256_file(path) == hashlib.sha256(bytes(range(256)) * 5000).hexdigest()
