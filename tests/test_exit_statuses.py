@@ -158,14 +158,6 @@ def test_an_error_that_nobody_expects_is_a_line_too(
             raise error
 
 
-@pytest.mark.parametrize("error", [typer.Exit(7), typer.Abort(), typer.BadParameter("no"), SystemExit(5)])
-def test_what_typer_tells_itself_is_left_to_it(error: BaseException, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(type(error)) as raised, one_line_errors():
-        raise error
-    assert raised.value is error
-    assert capsys.readouterr().err == ""
-
-
 def test_a_command_that_cannot_be_imported_says_so_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     application = command_group("made", {"broken": LazyCommand("tests.not_there:app", "Made.")})
     with pytest.raises(SystemExit):

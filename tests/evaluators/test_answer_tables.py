@@ -28,7 +28,6 @@ from tests.commands import run
 from tests.evaluators.harnesses.importing import only_run
 from tests.evaluators.invoking import evaluators
 from tests.evaluators.made_data import made_items, write_dataset
-from tests.evaluators.tiny_clip import save_digits
 from tests.leaderboard.made_keys import load_known
 
 GENERATE = ["--config", "type2", "--prompt", "mcq2-generate-v1"]
@@ -308,14 +307,3 @@ def test_an_option_that_is_ambiguous_is_refused(tmp_path: Path) -> None:
     done = evaluators("import", "answers", *options, "--prompt", "letters-generate-v1", "--out", tmp_path / "runs")
     assert done.exit_code == 1
     assert "t.csv:2: the option 'A' is not read as one of B | A; give its letter or its wo" in done.output
-
-
-@pytest.mark.slow
-def test_no_table_asks_for_scores_of_labels_of_images(tmp_path: Path) -> None:
-    pytest.importorskip("PIL", reason="the extra hf is not installed")
-    save_digits(tmp_path / "digits", 8)
-    sizes = ("--pool-per-label", "2", "--bias-per-label", "1", "--licence", "CC0-1.0")
-    words = ("-m", "builders.image_labels", "--input", tmp_path / "digits", "--out", tmp_path / "made", *sizes)
-    run(*words, status=0)
-    done = evaluators("export", "csv", tmp_path / "made", "--out", tmp_path / "out")
-    assert (done.exit_code, "needs image_option_logprobs, which no export can hold" in done.stderr) == (1, True)

@@ -25,7 +25,6 @@ LINES = (
     (OPENAI, "--timeout", NO_FINITE | NEGATIVE, "'--timeout'"),
     (OPENAI, "--max-cost", {"NaN": "nan"}, "'--max-cost'"),
     ("finetune --model x --dataset none --out OUT", "--learning-rate", {"NaN": "nan"}, "'--learning-rate'"),
-    (FIT, "--seed", NEGATIVE, "'--seed'"),
     (FIT, "--preset", {"long": LONG}, "preset '"),
     (FIT, "--test", {"the same rows": "INPUT", "missing": "x"}, ""),
     (FIT, "--test-split", {"of the same file": "test"}, "all rows would be"),
@@ -33,25 +32,12 @@ LINES = (
     ("ranks INPUT", "--item", {"missing": "x"}, ""),
     ("build superni --out OUT", "--tasks", {"missing": "x", "a comma": ","}, ""),
     ("build synthbias --out OUT", "--limit", {"zero": "0"}, "'--limit'"),
-    (
-        "build synthbias --out OUT",
-        "--dataset-version",
-        {"long": f"1.{LONG}.0", "Arabic": "\u0661.0.0"},
-        "--dataset-version",
-    ),
+    ("build synthbias --out OUT", "--dataset-version", {"Arabic": "\u0661.0.0"}, "--dataset-version"),
     ("build gifi --out OUT", "--revision", {"for no Hub": "main"}, "--revision"),
     ("build gifi", "--out", {"a file": "INPUT", "below a file": "INPUT/x", "of the kernel": "/proc/x"}, ""),
     ("build synthbias --overwrite", "--out", {"a file": "INPUT", "where we are": ".", "the root": "/"}, ""),
     (RUN.removesuffix(" --out OUT"), "--out", {"below a file": "INPUT/x"}, ""),
-    ("list", "--format", {"a word": "x"}, "'--format'"),
-    (
-        "publish INPUT --dry-run",
-        "--repo",
-        {"long": f"a/{LONG}", "none": "", "a path": "../x", "letters": "\u00e9/x"},
-        "--repo",
-    ),
-    ("accept a --results OUT", "--decision", {"a word": "x"}, "'--decision'"),
-    ("serve", "--port", {"huge": "99999"}, "'--port'"),
+    ("publish INPUT --dry-run", "--repo", {"long": f"a/{LONG}", "none": "", "letters": "\u00e9/x"}, "--repo"),
 )
 """A command, one of its options, values that it does not take, and what is said of each."""
 ADDRESSES = {"a word": "x", "half an IPv6 address": "http://[::1", "a port too large": "http://127.0.0.1:99999"}
