@@ -167,37 +167,27 @@ def test_a_table_measures_what_a_model_with_the_same_answers_measures(
     assert list(problems(tmp_path / "import")) == []
 
 
-def filled(dataset: Path, folder: Path, *options: str) -> list[dict[str, str]]:
-    """The rows that ``questions csv`` writes, to be filled in."""
-    done = evaluators("export", "csv", dataset, "--out", folder, *options)
-    assert done.exit_code == 0, done.output
-    (path,) = folder.iterdir()
-    return list(csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines(keepends=True)))
+def test_questions_are_written_to_be_filled_in_and_read_back_by_the_printed_command(
+    dataset: Path, tmp_path: Path
+) -> None:
+    def written(folder: Path, *options: str) -> tuple[Path, list[dict[str, str]], str]:
+        done = evaluators("export", "csv", dataset, "--out", folder, "--config", "type2", *options)
+        assert done.exit_code == 0, done.output
+        (path,) = folder.iterdir()
+        rows = csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines(keepends=True))
+        return path, list(rows), done.output.splitlines()[-1]
 
-
-def test_questions_are_written_to_be_filled_in(dataset: Path, tmp_path: Path) -> None:
-    rows = filled(dataset, tmp_path / "q", *GENERATE)
-    wanted = {
-        key: [request.prompt, " | ".join(request.outcomes)]
-        for key, request in asked(dataset, GENERATE[:2], "mcq2-generate-v1").items()
-    }
-    assert {row["id"]: [row["prompt"], row["options"]] for row in rows} == wanted
-    assert [*rows[0]] == ["id", "prompt", "options", "option", "text", "status"]
-    assert len(rows) == 24
-    scored = filled(dataset, tmp_path / "s", "--config", "type2", "--prompt", "mcq3-v1")
+    _, scored, _ = written(tmp_path / "s", "--prompt", "mcq3-v1")
     assert [*scored[0]] == ["id", "prompt", "options", "logprob_1", "logprob_2", "logprob_3", "status"]
-    assert scored[0]["options"] == "A | B | C"
-    stated = filled(dataset, tmp_path / "v", "--config", "type2", "--prompt", "verbalised-v1")
+    _, stated, _ = written(tmp_path / "v", "--prompt", "verbalised-v1")
     assert [*stated[0]] == ["id", "prompt", "options", "text", "status"]
-
-
-def test_the_printed_commands_read_the_file_back(dataset: Path, tmp_path: Path) -> None:
-    done = evaluators("export", "csv", dataset, "--out", tmp_path / "q", "--limit", "4", *GENERATE)
-    (path,) = (tmp_path / "q").iterdir()
-    command = done.output.splitlines()[-1].partition("biasboard ")[2]
-    words = command.replace("NAME", "lab/x").replace("WHO", "me").split()
-    rows = [{**row, "option": "B"} for row in csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines())]
-    path.write_bytes(as_csv([{**row, "prompt": ""} for row in rows]))
+    path, rows, last = written(tmp_path / "q", "--prompt", "mcq2-generate-v1", "--limit", "4")
+    assert [*rows[0]] == ["id", "prompt", "options", "option", "text", "status"]
+    requests = asked(dataset, [*GENERATE[:2], "--limit", "4"], "mcq2-generate-v1")
+    wanted = {key: [request.prompt, " | ".join(request.outcomes)] for key, request in requests.items()}
+    assert {row["id"]: [row["prompt"], row["options"]] for row in rows} == wanted
+    path.write_bytes(as_csv([{**row, "option": "B", "prompt": ""} for row in rows]))
+    words = last.partition("biasboard ")[2].replace("NAME", "lab/x").replace("WHO", "me").split()
     again = evaluators(*words, "--out", tmp_path / "runs")
     assert again.exit_code == 0, again.output
     result = only_run(tmp_path / "runs").result

@@ -126,21 +126,3 @@ def test_what_was_downloaded_is_taken_without_the_hub(tmp_path: Path) -> None:
         assert len(Hub.asked) == 1
         shutil.rmtree(folder)
         assert "neither a folder nor downloaded" in online(endpoint, tmp_path, "-c", program).stderr
-
-
-@pytest.mark.slow
-def test_a_file_of_a_dataset_is_taken_from_what_another_program_downloaded(tmp_path: Path) -> None:
-    folder = tmp_path / "hub" / "datasets--made-org--made" / "snapshots" / COMMIT
-    folder.mkdir(parents=True)
-    (folder / "a.csv").write_text("a")
-    program = (
-        "from pathlib import Path\nfrom builders.gifi.tagged_sources import source_file\n"
-        f"made = dict(hub_id='made-org/made', hub_file='a.csv', revision='{COMMIT}')\n"
-        "print(source_file(Path('made-org/made'), (), **made)[0].read_text())\n"
-    )
-    away = nobody()
-    assert online(away, tmp_path, "-c", program).stdout == "a\n"
-    shutil.rmtree(folder)
-    (line,) = [line for line in online(away, tmp_path, "-c", program).stderr.splitlines() if "DataError: " in line]
-    assert "--input made-org/made: cannot" in line
-    assert f"{away.removeprefix('http://')} cannot be reached" in line
