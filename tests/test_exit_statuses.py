@@ -62,6 +62,7 @@ def with_room_for(n_bytes: int, *arguments: str | Path) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
+@pytest.mark.slow
 def test_3_is_a_run_whose_disk_is_full_and_1_a_dataset(dataset: Path, tmp_path: Path) -> None:
     asked = ("run", "--backend", "baseline", "--model", "uniform", "--dataset", dataset, "--out", tmp_path / "runs")
     code, said = with_room_for(20_000, *asked)

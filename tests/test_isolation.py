@@ -56,6 +56,7 @@ sys.exit(int(sys.argv[1]))
 """
 
 
+@pytest.mark.slow
 def test_a_command_is_as_a_process_of_its_own_and_leaves_nothing_behind(tmp_path: Path) -> None:
     done = run("-c", PROGRAM, "7", "a b", cwd=tmp_path, input="asked", WORD="given", status=7)
     assert done.stdout == f"['-c', '7', 'a b'] {tmp_path} given __main__ asked\nat the end\n"

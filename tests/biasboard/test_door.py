@@ -14,6 +14,7 @@ from tests.commands import REPOSITORY, run
 biasboard = partial(run, "-m", "biasboard")
 
 
+@pytest.mark.slow
 def test_the_help_names_every_command_and_the_exit_statuses_without_loading_any() -> None:
     program = (
         "import sys\n"

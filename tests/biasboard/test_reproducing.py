@@ -56,6 +56,7 @@ def test_what_cannot_be_done_is_one_line(tmp_path: Path, options: str) -> None:
     assert REFUSED[options] in line
 
 
+@pytest.mark.slow
 def test_labels_have_names_and_a_built_dataset_is_not_built_anew(tmp_path: Path) -> None:
     for name, n_rows in (("train", 120), ("test", 20)):
         rows = [f"{number % 4 + 1},A title,What is in {name} {number}" for number in range(n_rows)]

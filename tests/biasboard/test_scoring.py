@@ -205,6 +205,7 @@ def test_a_chat_is_asked_all_configs_by_one_protocol(endpoint: FakeEndpoint, tmp
     assert f"gifi math: instructed-sampled-v1, because {why}" in told["notes"]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_scored_is_said_before_a_model_is_opened(datasets: Path, tmp_path: Path) -> None:
     def refused(message: str, **more: Any) -> None:
         choice = ScoreChoice(**{"benchmarks": (BENCHMARK,), "datasets": datasets, "results": str(tmp_path)} | more)

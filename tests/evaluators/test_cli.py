@@ -111,6 +111,7 @@ def listing(*words: str) -> list[ListedEntry]:
     return list(contract.load(document, Listing, where="standard output").entries)
 
 
+@pytest.mark.slow
 def test_a_list_has_every_entry_whether_or_not_one_is_named() -> None:
     everything = {(entry.kind, entry.name) for entry in listing()}
     for kind in ("benchmarks", "scorers", "metrics"):
@@ -129,6 +130,7 @@ def test_a_list_has_every_entry_whether_or_not_one_is_named() -> None:
     assert [line.split()[1].rstrip(":") for line in about if line.startswith("  metric ")] == names
 
 
+@pytest.mark.slow
 def test_the_list_of_kinds_loads_no_plug_in_and_no_large_library() -> None:
     large = ("numpy", "pyarrow", "pandas", "evaluators.task")
     listing = "from evaluators.__main__ import app; app(['list'], standalone_mode=False)"

@@ -27,6 +27,7 @@ def written(text: str) -> Path:
     return Path("run.toml")
 
 
+@pytest.mark.slow
 def test_the_example_of_the_page_runs_and_the_command_line_wins() -> None:
     page = (REPOSITORY / "site/docs/commands.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL)

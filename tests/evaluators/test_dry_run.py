@@ -153,6 +153,7 @@ def test_tokens_of_a_language_model_are_those_that_its_result_counts(dataset: Pa
     assert [(one["n_to_ask"], one["n_prompt_tokens"]) for one in again] == [(0, 0), (0, 0)]
 
 
+@pytest.mark.slow
 def test_baselines_and_replays_take_no_tokens(dataset: Path, tmp_path: Path) -> None:
     command = ("run", "--dataset", dataset, "--out", tmp_path / "none", "--dry-run")
     told = evaluators(*command, "--backend", "baseline", "--model", "uniform").stdout

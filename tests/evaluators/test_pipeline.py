@@ -202,7 +202,7 @@ def test_a_limit_keeps_pairs_whole_and_is_the_same_everywhere(dataset: Path, tmp
     def taken(folder: Path, limit: int) -> list[str]:
         return [item.item_id for _, item in select(folder, read_manifest(folder), "type2", limit=limit).items]
 
-    limited = [{*taken(mixed, limit)} for limit in range(2, 31)]
+    limited = [{*taken(mixed, limit)} for limit in range(2, 31, 4)]
     assert all(smaller <= larger for smaller, larger in itertools.pairwise(limited))
     assert taken(dataset, 50) == taken(dataset, 51) == taken(dataset, 50)
     assert len(taken(dataset, 50)) == 50

@@ -48,6 +48,7 @@ def test_a_rule_that_holds_in_all_frames_is_learned(rule: str) -> None:
     assert accuracy(0, rule) == 1
 
 
+@pytest.mark.slow
 def test_what_holds_in_single_frames_alone_is_no_better_than_a_coin() -> None:
     """Each frame has an answer of its own, the same in all pairs: whoever saw the frame knows it."""
     assert np.mean([accuracy(seed, "frame") for seed in range(5)]) == pytest.approx(0.5, abs=0.08)

@@ -70,6 +70,7 @@ def kill() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> None:
     path = tmp_path / "dataset"
 
@@ -91,6 +92,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> No
     assert {entry.name for entry in tmp_path.iterdir()} == {"dataset", "other", ".dataset.notes"}
 
 
+@pytest.mark.slow
 def test_the_old_folder_comes_back_if_the_process_is_killed_between_both_renames(tmp_path: Path) -> None:
     path = tmp_path / "dataset"
     path.mkdir()

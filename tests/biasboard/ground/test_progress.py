@@ -33,6 +33,7 @@ def test_a_silent_command_says_what_it_does_inside(capsys: pytest.CaptureFixture
     assert "sentiment by x: 3 of 40, 0 s so far\n" in said
 
 
+@pytest.mark.slow
 def test_quick_work_says_nothing_and_longer_work_a_line_at_its_end(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
