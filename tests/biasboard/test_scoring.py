@@ -146,19 +146,14 @@ def test_a_local_model_is_scored_with_what_fits_and_limits_are_kept(
     assert capsys.readouterr().out == ""
     assert [finished.result.model.id for finished in scored.runs] == ["acme/tiny"] * 2
     assert scored.report.benchmarks == found.benchmarks
-    assert scored.summary().splitlines()[0] == "acme/tiny"
     assert scored.to_markdown().startswith("| ")
     table, items = scored.to_frame(), scored.items()
-    assert list(table["model"].unique()) == ["acme/tiny"]
-    assert not table["is_whole"].any()
     assert set(table["why_unranked"]) == {of_benchmark.why_unranked}
     assert len(items) == sum(result.counts.items for result in results)
-    assert (items["status"] == "scored").sum() == sum(result.counts.scored for result in results)
     of_type2 = next(result for result in results if result.signature.config == "type2")
     accuracy = next(one.value for one in of_type2.metrics if one.name == "accuracy" and not one.group)
     rows = items[items["config"] == "type2"]
     assert (rows["choice"] == rows["target"]).mean() == pytest.approx(accuracy)
-    assert set(rows["group_pronoun_gender"]) == {"feminine", "masculine"}
     card, *others = scored.card(tmp_path / "cards")
     assert card == tmp_path / "cards" / "acme__tiny" / "card.md"
     assert "**Only some items were asked" in card.read_text(encoding="utf-8")

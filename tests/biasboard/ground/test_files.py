@@ -10,7 +10,10 @@ from unittest import mock
 
 import pytest
 
+from biasboard.ground.errors import DataError
 from biasboard.ground.files import replacing, replacing_folder
+from biasboard.ground.toml_files import read_toml
+from tests.hostile.inputs import NO_TOML
 
 
 class WriterError(Exception):
@@ -112,3 +115,10 @@ def test_the_old_folder_comes_back_if_the_process_is_killed_between_both_renames
         raise WriterError
     assert [entry.name for entry in path.iterdir()] == ["old.txt"]
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", NO_TOML)
+def test_what_is_no_toml_is_refused(tmp_path: Path, name: str) -> None:
+    NO_TOML[name](tmp_path / "prices.toml")
+    with pytest.raises(DataError, match=r"prices\.toml: .* a TOML file of prices$"):
+        read_toml(tmp_path / "prices.toml", option="--prices", what="prices")
