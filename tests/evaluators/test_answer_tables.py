@@ -21,7 +21,6 @@ from evaluators.runs.plan.selection import select, shape_listed
 from evaluators.task import task_for
 from leaderboard.ranking.unranked import why_unranked
 from leaderboard.verify.entries import Root
-from schemas.documents.record import Record
 from schemas.folders.dataset_folder import read_manifest
 from schemas.validate import problems
 from tests.commands import run
@@ -257,23 +256,6 @@ def test_imported_answers_are_reported_and_never_ranked(dataset: Path, tmp_path:
     assert str(why_unranked(entry)).startswith("replayed: its answers come from an earlier run or a file")
 
 
-def imported_own(embedded: Path, folder: Path, prompt: str, rows: Sequence[Row]) -> Sequence[Record]:
-    """The records of a table of answers to a researcher's own questions."""
-    (folder / "t.csv").write_bytes(as_csv(rows))
-    import_answers(embedded / "own-mine", folder / "t.csv", folder / "runs", "--prompt", prompt)
-    return only_run(folder / "runs").records
-
-
-@pytest.mark.slow
-def test_an_answer_may_be_repeated_and_ids_keep_their_zeros(embedded: Path, tmp_path: Path) -> None:
-    questions = asked(embedded / "own-mine", [], "whole-v1")
-    assert [*questions] == ["001#0", "1#0", "2#0"]
-    scores = {"probability_1": "0.5", "probability_2": "1", "probability_3": "0"}
-    rows = [{"item_id": key.removesuffix("#0"), **scores} for key in questions]
-    for record in imported_own(embedded, tmp_path, "whole-v1", [*rows, rows[0]]):
-        assert record.exchanges[0].option_logprobs == (math.log(0.5), 0.0, -math.inf)
-
-
 @pytest.mark.slow
 def test_an_option_whose_words_no_text_is_read_as_is_named_by_them(embedded: Path, tmp_path: Path) -> None:
     named = ("The clerk", "The baker or the cook")
@@ -281,7 +263,9 @@ def test_an_option_whose_words_no_text_is_read_as_is_named_by_them(embedded: Pat
         {"id": key, "option": next(outcome for outcome in request.outcomes if outcome in named).lower()}
         for key, request in asked(embedded / "own-mine", [], "letters-generate-v1").items()
     ]
-    for record in imported_own(embedded, tmp_path, "letters-generate-v1", rows):
+    (tmp_path / "t.csv").write_bytes(as_csv(rows))
+    import_answers(embedded / "own-mine", tmp_path / "t.csv", tmp_path / "runs", "--prompt", "letters-generate-v1")
+    for record in only_run(tmp_path / "runs").records:
         assert record.reading is not None
         assert set(record.reading.answers) <= {*named}
         assert max(record.reading.probabilities) == 1

@@ -184,15 +184,6 @@ def test_a_run_with_another_limit_asks_nothing_twice(problems: Path, endpoint: S
 
 
 @pytest.mark.slow
-def test_another_model_takes_no_answers_over(problems: Path, endpoint: Sized, folder: Path, tmp_path: Path) -> None:
-    asked = command(problems, endpoint, tmp_path / "runs", "--prompt", "zero-shot-greedy-v1", "--limit", "22")
-    assert evaluators(*asked).exit_code == 0
-    # The same name, and other tokens: another identity.
-    assert evaluators(*asked, "--tokenizer", folder).exit_code == 0
-    assert sum(questions(endpoint).values()) == 44
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "reason"), [("unreadable", "not a usable response store"), ("locked", "another process")]
 )

@@ -127,14 +127,6 @@ def test_requests_that_items_share_are_counted_once(tmp_path: Path) -> None:
     assert (found.n_items, found.n_requests, found.n_distinct_requests) == (8, 16, 12)
 
 
-@pytest.mark.slow
-def test_the_size_of_the_store_is_about_right(tmp_path: Path) -> None:
-    dataset = write_dataset(tmp_path / "data", {"type2": made_items(400)})
-    told = estimated(dataset, tmp_path).store_bytes
-    finished = asked(dataset, tmp_path, LoggingBackend(tmp_path / "log", batch=500))
-    assert told == pytest.approx((finished.folder / "responses.sqlite").stat().st_size, rel=0.25)
-
-
 def runs_of(done: Result) -> list[dict[str, Any]]:
     assert done.exit_code == 0, done.stderr
     return list(json.loads(done.stdout)["runs"])

@@ -76,17 +76,6 @@ def test_a_prompt_that_only_one_task_has_leaves_the_others_with_their_own(one: P
     assert (refused.exit_code, "prompt 'cot' does not exist" in refused.stderr) == (1, True), refused.stderr
 
 
-def test_json_is_alone_on_standard_output(one: Path, tmp_path: Path) -> None:
-    done = run(tmp_path / "runs", "--dataset", one, "--config", "type2")
-    (document,) = json.loads(done.stdout)["runs"]
-    stored = json.loads(Path(document["folder"], "result.json").read_text(encoding="utf-8"))
-    for name in ("counts", "metrics", "signature_sha256"):
-        assert document[name] == stored[name]
-    assert (document["status"], document["model"]) == ("finished", "baseline/uniform")
-    assert any(metric["reason"] for metric in document["metrics"])
-    assert "next: biasboard board" in done.stderr
-
-
 def test_json_of_a_failure_holds_the_runs_before_it(one: Path, two: Path, tmp_path: Path) -> None:
     # The answers to the first dataset alone: the second has other items too.
     asked = Asked(load_task("coreference").prompts["intrinsic-v1"])

@@ -52,11 +52,6 @@ def hub(status: int = 404) -> Iterator[str]:
             server.shutdown()
 
 
-def nobody() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return f"http://127.0.0.1:{free.getsockname()[1]}"
-
-
 @contextmanager
 def silent() -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as server:
