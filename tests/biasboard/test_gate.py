@@ -132,6 +132,8 @@ def test_what_cannot_be_decided_does_not_pass(
         ("worst_group_accuracy=70", "the measure lies between 0 and 1; give such a value"),
         ("pro_rate=0", "every value keeps this limit; give one nearer to the ideal 0.5"),
         ("gifi.worst_group_accuracy=0.7", "gifi is not asked, only synthbias"),
+        ("ucref=0.7", "no headline measure; have: synthbias."),
+        *((text, "write MEASURE=VALUE, such as synthbias.") for text in ("0.7", "ucerf=nan", "ucerf=")),
     ],
 )
 def test_a_limit_that_decides_nothing_is_refused(text: str, message: str) -> None:

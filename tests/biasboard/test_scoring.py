@@ -13,7 +13,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from biasboard import build, score
-from biasboard.gate import GateChoice, limits_of
+from biasboard.gate import GateChoice
 from biasboard.ground.command_line import EXIT_ERROR, EXIT_GATE, EXIT_RUN_FAILED
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.memory import VARIABLE
@@ -211,18 +211,6 @@ def test_what_cannot_be_scored_is_said_before_a_model_is_opened(datasets: Path, 
     refused("--against acme/none: there are no results of it; have: none$", against="acme/none")
     (tmp_path / "synthbias@1.0.0" / "acme__None-7B").mkdir(parents=True)
     refused("with which the few of --quick are not compared", against="none-7b", quick=True)
-
-
-def test_an_unknown_measure_is_refused_before_a_model_is_opened() -> None:
-    def limits(text: str) -> None:
-        limits_of(GateChoice(fail_under=(text,)), ["synthbias"])
-
-    with pytest.raises(ConfigError, match=r"no headline measure; have: synthbias\..*; did you mean ucerf\?$"):
-        limits("ucref=0.7")
-    for text in ("0.7", "ucerf=nan", "ucerf="):
-        with pytest.raises(ConfigError, match=r"write MEASURE=VALUE, such as synthbias\.(\w+)=0\.7$") as told:
-            limits(text)
-    limits(str(told.value).rpartition(" ")[2])
 
 
 @pytest.mark.slow
