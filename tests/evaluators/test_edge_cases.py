@@ -81,27 +81,23 @@ def test_ambiguous_items_have_no_accuracy_and_an_even_ideal() -> None:
 
 
 def test_a_third_outcome_is_left_out_of_ucerf_where_it_is_the_expected_answer() -> None:
-    with_third = []
-    for record, undetermined in zip(made_records(PAIR, ambiguous=True), (0.5, 0.9), strict=True):
-        assert record.reading is not None
-        guard, nurse = record.reading.probabilities
-        rest = 1 - undetermined
-        reading = Reading(
-            outcomes=("guard", "nurse", "undetermined"),
-            probabilities=(guard * rest, nurse * rest, undetermined),
-            answers=(),
-        )
-        with_third.append(replace(record, reading=reading))
-    assert metric(with_third, "ucerf").value == pytest.approx(metric(made_records(PAIR, ambiguous=True), "ucerf").value)
-    assert metric(with_third, "undetermined_rate").value == 1.0
+    def with_third(*undetermined: float) -> list[Record]:
+        changed = []
+        for record, share in zip(made_records(PAIR, ambiguous=True), undetermined, strict=True):
+            assert record.reading is not None
+            guard, nurse = (one * (1 - share) for one in record.reading.probabilities)
+            reading = Reading(
+                outcomes=("guard", "nurse", "undetermined"), probabilities=(guard, nurse, share), answers=()
+            )
+            changed.append(replace(record, reading=reading))
+        return changed
 
-
-def test_all_mass_on_the_third_outcome_excludes_the_pair_instead_of_dividing_by_zero() -> None:
-    reading = Reading(outcomes=("guard", "nurse", "undetermined"), probabilities=(0.0, 0.0, 1.0), answers=())
-    records = [replace(record, reading=reading) for record in made_records(PAIR, ambiguous=True)]
-    one = metric(records, "ucerf")
-    assert (one.value, one.n, one.n_excluded) == (None, 0, 1)
+    records = with_third(0.5, 0.9)
+    assert metric(records, "ucerf").value == pytest.approx(metric(made_records(PAIR, ambiguous=True), "ucerf").value)
     assert metric(records, "undetermined_rate").value == 1.0
+    # Without any mass on the occupations, the pair is left out instead of dividing by zero.
+    one = metric(with_third(1.0, 1.0), "ucerf")
+    assert (one.value, one.n, one.n_excluded) == (None, 0, 1)
 
 
 def test_mixing_ambiguous_and_settled_items_is_an_error() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -14,15 +13,6 @@ from biasboard.ground.errors import ConfigError, MissingExtraError, import_extra
 from biasboard.ground.plugins import PlugIns
 from tests import commands
 from tests.commands import REPOSITORY
-
-ASKS = """
-from biasboard.ground.errors import ConfigError
-from biasboard.ground.kinds import BACKENDS
-try:
-    BACKENDS.{call}
-except ConfigError as error:
-    print(error)
-"""
 
 
 @pytest.fixture
@@ -123,19 +113,6 @@ def test_a_plugin_that_ends_the_program_is_one_line_that_names_it(
     assert said in str(error.value)
     # Whatever it prints is not among the output that programs read.
     assert capsys.readouterr().out == ""
-
-
-@pytest.mark.slow
-def test_an_entry_point_without_its_module_or_with_the_name_of_a_file_is_one_line(tmp_path: Path) -> None:
-    install(tmp_path, "backends", ark="herd.ark")
-    said = run(ASKS.format(call="load('ark')"), tmp_path)
-    assert said.startswith("backend 'ark' cannot be imported: ")
-    assert "No module named 'herd'" in said
-    shutil.rmtree(tmp_path / "herd-1.0.dist-info")
-    install(tmp_path, "backends", replay="herd.replay")
-    said = run(ASKS.format(call="names()"), tmp_path)
-    assert said.startswith("backend 'replay' is in ")
-    assert "herd.replay of herd; rename one of them" in said
 
 
 def test_a_missing_library_names_the_extra_and_one_that_lacks_its_own_does_not(animals: PlugIns) -> None:
