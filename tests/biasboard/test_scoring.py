@@ -203,9 +203,9 @@ def test_a_chat_is_asked_all_configs_by_one_protocol(endpoint: FakeEndpoint, tmp
 @pytest.mark.slow
 def test_what_cannot_be_scored_is_said_before_a_model_is_opened(datasets: Path, tmp_path: Path) -> None:
     def refused(message: str, **more: Any) -> None:
-        choice = ScoreChoice(**{"benchmarks": (BENCHMARK,), "datasets": datasets, "results": str(tmp_path)} | more)
+        choice = ScoreChoice(benchmarks=(BENCHMARK,), datasets=datasets, results=str(tmp_path), out=tmp_path / "runs")
         with pytest.raises(ConfigError, match=message):
-            score_model("x/y", replace(choice, out=tmp_path / "runs"), BackendOptions(), GateChoice())
+            score_model("x/y", replace(choice, **more), BackendOptions(), GateChoice())
 
     refused("--benchmarks none: no such benchmark, or it needs data of yours; have: ", benchmarks=("none",))
     refused("--against acme/none: there are no results of it; have: none$", against="acme/none")
