@@ -35,14 +35,8 @@ Report: TypeAlias = Callable[[str, int, int | None], None]
 class Advance(Protocol):
     """A callback that takes the number of items done since its last call."""
 
-    def __call__(self, n: int, /, *, part: str | None = None, earlier: bool = False) -> None:
-        """Advance by some items.
-
-        Args:
-            n: Number of items.
-            part: Name of the part that is being worked on; None if it is the same as before.
-            earlier: True if an earlier run did the items, so that they do not count for the pace.
-        """
+    def __call__(self, n: int, /, *, earlier: bool = False) -> None:
+        """Advance by some items; those that an earlier run did do not count for the pace."""
 
 
 @contextmanager
@@ -56,8 +50,8 @@ def progress(label: str, total: int, *, done: int = 0) -> Iterator[Advance]:
     """
     with _shown(label, total, done, stays=True) as (display, task):
 
-        def advance(n: int, /, *, part: str | None = None, earlier: bool = False) -> None:
-            display.change(task, label, int(task.completed) + n, total, part=part, is_earlier=earlier and n > 0)
+        def advance(n: int, /, *, earlier: bool = False) -> None:
+            display.change(task, label, int(task.completed) + n, total, is_earlier=earlier and n > 0)
 
         yield advance
 
@@ -147,23 +141,16 @@ class _Display(Progress):
         else:
             self.start()
 
-    def change(
-        self, task: Task, label: str, done: int, total: int | None, *, part: str | None = None, is_earlier: bool = False
-    ) -> None:
-        """Set the state of some work; another label starts another step, and earlier items do not count for the pace.
-
-        A part is named beside the label until the work is done.
-        """
+    def change(self, task: Task, label: str, done: int, total: int | None, *, is_earlier: bool = False) -> None:
+        """Set the state of some work: another label starts another step; earlier items do not count for the pace."""
         with self._changing:
             before = task.fields["label"], _tenth(task)
-            task.fields["part"] = task.fields["part"] if part is None else part
             task.total = total
             if label != task.fields["label"] or is_earlier:
                 task.fields |= {"label": label, "first": done}
                 self.reset(task.id, completed=done)
             is_done = total is not None and done >= total
-            title = f"{label} ({task.fields['part']})" if task.fields["part"] and not is_done else label
-            self.update(task.id, description=title, completed=done)
+            self.update(task.id, description=label, completed=done)
             is_last = task.fields["stays"] and is_done and (task.elapsed or 0.0) >= _LEAST_SECONDS
             is_due = is_last or time.monotonic() - self._printed >= _LEAST_SECONDS
             if self.disable and is_due and (label, _tenth(task)) != before:
@@ -256,7 +243,7 @@ def _shown(
     if is_first:
         _open.append(_Display(silence))
     display = _open[0]
-    number = display.add_task(label, total=total, completed=done, label=label, part="", first=done, stays=stays)
+    number = display.add_task(label, total=total, completed=done, label=label, first=done, stays=stays)
     task = next(one for one in display.tasks if one.id == number)
     try:
         yield display, task

@@ -47,7 +47,7 @@ def report(folder: Path, result: Result, advice: str = "", *, verbose: bool = Fa
     print(f"{scored} items scored{others}{cut}{on_letters(folder, result)}")
     for line in _without_value(result.metrics if verbose else metrics, metrics):
         print(shortened(line))
-    for line in notes(folder, result, advice, verbose=verbose):
+    for line in notes(folder, result, advice):
         print(line)
     # Baselines never have a rank: models are compared with them.
     if result.metrics and result.model.endpoint != "baseline" and (reason := why_no_rank(result, folder)) is not None:

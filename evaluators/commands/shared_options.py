@@ -18,7 +18,7 @@ CACHE_VARIABLE = "BIASBOARD_CACHE"
 FILES_PANEL = "Files"
 VERBOSE = typer.Option(
     "--verbose",
-    help="Print a table of all measures instead of the headline measures, and the groups that refuse most.",
+    help="Print a table of all measures instead of the headline measures.",
     rich_help_panel=FILES_PANEL,
 )
 MAX_FAILURES_HELP = "Share of requests that may fail; with more, the run ends without a result."

@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 
 from biasboard import build, evaluate, load_result, score
-from biasboard.ground.errors import BiasboardError, ConfigError, DataError, RunError
-from biasboard.ground.options import from_values
+from biasboard.ground.errors import ConfigError, DataError, RunError
 from evaluators.backend import GenerateRequest, Response
-from evaluators.backend_options import BackendOptions
 from schemas.files import contract
 from tests.commands import REPOSITORY, run
 from tests.evaluators.asking import replayable
@@ -59,19 +57,11 @@ def test_evaluate_gives_what_the_command_writes(
         load_result(folder)
 
 
+# What is wrong with a value is told by tests/biasboard/ground/test_options.py.
 MISTAKES: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "a range": ({"limit": -1}, ConfigError, "limit = -1: give 0 or more"),
-    "another range": ({"concurrency": 0}, ConfigError, "concurrency = 0: give 1 or more"),
-    "a type": ({"concurrency": "8"}, ConfigError, "concurrency = '8': give a value of type int"),
-    "a list for an object": (
-        {"extra_body": [1]},
-        ConfigError,
-        r"extra_body = \[1\]: give a value of type str, or a dict",
-    ),
-    "a number for a flag": ({"chat": 1}, ConfigError, "chat = 1: give a value of type bool"),
     "no use": ({"dtype": "float16"}, ConfigError, "backend 'baseline' has no use for --dtype"),
     "a mapping": ({"chat_template_args": {"a": False}}, ConfigError, "has no use for --chat-template-args"),
-    "a mapping of texts": ({"header": {"X-Team": "a"}}, ConfigError, "has no use for --header"),
     "a name": ({"dtyp": "a"}, TypeError, r"evaluate\(\) got an unexpected option 'dtyp'; did you mean 'dtype'\?"),
     "no answers": ({"backend": "replay", "model": "answers", "name": "lab/x"}, RunError, "requests failed"),
 }
@@ -79,15 +69,13 @@ MISTAKES: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
 
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_an_exception_with_the_line_of_the_command(
-    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
+    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     replayable(Path("answers"), [(GenerateRequest(prompt="x", max_tokens=1), Response(status="answered", text="x"))])
     options, kind, message = MISTAKES[name]
     with pytest.raises(kind, match=message):
         evaluate(dataset, **{"backend": "baseline", "model": "uniform", **options})
-    assert capsys.readouterr().out == ""
-    assert issubclass(RunError, BiasboardError)
 
 
 def test_mistakes_of_other_functions_are_told_too(tmp_path: Path) -> None:
@@ -99,11 +87,6 @@ def test_mistakes_of_other_functions_are_told_too(tmp_path: Path) -> None:
         build("synthbias", out=tmp_path / "x", source="winobias")
     with pytest.raises(TypeError, match=r"score\(\) got an unexpected option 'qick'; did you mean 'quick'\?"):
         score("acme/one", qick=True)
-    with pytest.raises(DataError, match=r"no dataset\.json here"):
-        evaluate(tmp_path / "none", backend="baseline", model="uniform")
-    options = from_values(BackendOptions, {"chat_template_args": {"a": 1}, "system_prompt": "x.txt"}, function="f")
-    assert options.template_arguments == {"a": 1}
-    assert options.system_prompt == Path("x.txt")
 
 
 @pytest.mark.slow
@@ -113,4 +96,3 @@ def test_a_dataset_is_built_with_the_options_of_its_builder(tmp_path: Path) -> N
     assert json.loads((folder / "dataset.json").read_text())["seed"] == 3
     with pytest.raises(ConfigError, match="overwrite"):
         build("synthbias", out=tmp_path / "small", limit=8)
-    assert build("synthbias", out=tmp_path / "small", limit=8, overwrite=True) == folder

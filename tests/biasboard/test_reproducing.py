@@ -41,11 +41,9 @@ def test_without_a_name_all_papers_are_listed(tmp_path: Path) -> None:
 
 REFUSED = {
     "gfi": "gfi: no such paper; have: gifi, gini, label-bias, synthbias",
-    "gini --models ,": "--models: names no model; give one, or leave the option out",
     "gifi --runs all": "--runs all: no such run; have: published, templates, own-problems, own-texts",
     "gifi --input gifi=x": "--input gifi=x: write DATASET=PATH; datasets that are built from files: ",
     "gini --runs ddi --answers x": "--answers: nobody published answers that these runs",
-    "gini --runs ddi --models x": "--models: no dataset of the paper is built; give --input",
     # What is given for one dataset serves others of the same files: the builder of gifi-published looks into it.
     "gifi --dry-run --runs templates --input gifi-published-compat=.": "--input .: no tango-all-genders.csv",
 }
@@ -58,6 +56,7 @@ def test_what_cannot_be_done_is_one_line(tmp_path: Path, options: str) -> None:
     assert REFUSED[options] in line
 
 
+@pytest.mark.slow
 def test_labels_have_names_and_a_built_dataset_is_not_built_anew(tmp_path: Path) -> None:
     for name, n_rows in (("train", 120), ("test", 20)):
         rows = [f"{number % 4 + 1},A title,What is in {name} {number}" for number in range(n_rows)]

@@ -135,19 +135,6 @@ def prompts_of(endpoint: Sized, asked: list[str | Path]) -> Counter[str]:
 
 
 @pytest.mark.slow
-def test_a_local_model_is_measured_by_its_own_tokenizer(problems: Path, model: Path, tmp_path: Path) -> None:
-    asked = ("run", "--dataset", problems, "--backend", "transformers", "--model", model, "--out", tmp_path / "runs")
-    for more in ((), ("--dry-run",)):
-        told = evaluators(*asked, "--prompt", "sampled-v1", *more)
-        assert told.exit_code == 1
-        (error,) = [line for line in told.stderr.splitlines() if line.startswith("error")]
-        assert f"{N_ITEMS} of {N_ITEMS} items of config 'math' are too long" in error
-        assert "take --prompt math=zero-shot-sampled-v1 or math=zero-shot-greedy-v1, which fits" in error
-        assert "or name the other configs with --config; nothing was asked" in error
-        assert not (tmp_path / "runs").exists()
-
-
-@pytest.mark.slow
 def test_what_does_not_fit_is_left_out_where_that_is_wanted(
     problems: Path, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -179,70 +166,48 @@ def test_the_needed_tokens_are_those_that_a_model_is_given(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("limits", [(22, None), (None, 22), (22, 44)])
-def test_a_run_with_another_limit_asks_nothing_twice(
-    problems: Path, endpoint: Sized, tmp_path: Path, limits: tuple[int | None, int | None]
-) -> None:
+def test_a_run_with_another_limit_asks_nothing_twice(problems: Path, endpoint: Sized, tmp_path: Path) -> None:
     asked = command(problems, endpoint, tmp_path / "runs", "--prompt", "zero-shot-greedy-v1")
-    for limit in limits:
-        told = evaluators(*asked, *([] if limit is None else ["--limit", str(limit)]))
+    for more in (("--limit", "22"), (), ("--limit", "11")):
+        told = evaluators(*asked, *more)
         assert told.exit_code == 0, told.stderr
     counts = questions(endpoint)
     assert set(counts.values()) == {1}
-    assert sum(counts.values()) == max(limit or N_ITEMS for limit in limits)
+    assert sum(counts.values()) == N_ITEMS
     results = [read_run(path.parent) for path in (tmp_path / "runs").rglob("result.json")]
-    assert sorted(result.counts.scored for result, _ in results) == sorted(limit or N_ITEMS for limit in limits)
-    answers = [{record.item_id: record.exchanges for record in records} for _, records in results]
-    shared = answers[0].keys() & answers[1].keys()
-    assert shared
-    assert all(answers[0][item] == answers[1][item] for item in shared)
-
-
-@pytest.mark.slow
-def test_another_model_takes_no_answers_over(problems: Path, endpoint: Sized, folder: Path, tmp_path: Path) -> None:
-    asked = command(problems, endpoint, tmp_path / "runs", "--prompt", "zero-shot-greedy-v1", "--limit", "22")
-    assert evaluators(*asked).exit_code == 0
-    # The same name, and other tokens: another identity.
-    assert evaluators(*asked, "--tokenizer", folder).exit_code == 0
-    assert sum(questions(endpoint).values()) == 44
+    assert sorted(result.counts.scored for result, _ in results) == [11, 22, N_ITEMS]
+    fewest, *others = sorted(
+        ({record.item_id: record.exchanges for record in records} for _, records in results), key=len
+    )
+    for more_answers in others:
+        assert fewest.items() <= more_answers.items()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("fault", "reason"),
-    [
-        ("damaged", "not a usable response store"),
-        ("unreadable", "not a usable response store"),
-        ("version", "written in format 99"),
-        ("locked", "another process"),
-    ],
+    ("fault", "reason"), [("unreadable", "not a usable response store"), ("locked", "another process")]
 )
 def test_a_sibling_that_cannot_be_read_is_left_out_in_one_line(
     problems: Path, endpoint: Sized, tmp_path: Path, fault: str, reason: str
 ) -> None:
     asked = command(problems, endpoint, tmp_path / "runs", "--prompt", "zero-shot-greedy-v1")
-    assert evaluators(*asked, "--limit", "22").exit_code == 0
+    assert evaluators(*asked, "--limit", "11").exit_code == 0
     (store,) = (tmp_path / "runs").rglob("responses.sqlite")
-    if fault == "damaged":
-        store.write_bytes(b"no database at all, but long enough to look like one" * 9)
     with closing(sqlite3.connect(store)) as connection:
-        if fault == "version":
-            connection.execute("PRAGMA user_version=99")
-        elif fault == "unreadable":
+        if fault == "unreadable":
             connection.execute("UPDATE responses SET response = '{}'")
-            connection.commit()
-        elif fault == "locked":
+        else:
             connection.execute("PRAGMA locking_mode=EXCLUSIVE")
             connection.execute("INSERT INTO usage VALUES (0, 0, 0)")
-            connection.commit()
+        connection.commit()
         before = store.read_bytes()
-        told = evaluators(*asked, "--limit", "33")
+        told = evaluators(*asked, "--limit", "22")
         assert told.exit_code == 0, told.stderr
         assert store.read_bytes() == before
     (line,) = [line for line in told.stderr.splitlines() if "left out" in line]
     assert f"answers of another run are left out: {store}" in line
     assert reason in line
-    assert sum(questions(endpoint).values()) == 22 + 33
+    assert sum(questions(endpoint).values()) == 11 + 22
     assert len(list((tmp_path / "runs").rglob("result.json"))) == 2
 
 
@@ -296,17 +261,8 @@ def test_an_endpoint_is_timed_by_name_and_priced_by_bytes(problems: Path, endpoi
     assert "≤ " in told
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (("--prompt", "published-v1"), "marks published answers"),
-        (("--end-logprobs",), "--end-logprobs needs --tokenizer and --api completions"),
-    ],
-)
-def test_what_must_fail_is_refused_unasked(
-    problems: Path, endpoint: Sized, tmp_path: Path, more: tuple[str, ...], message: str
-) -> None:
-    told = evaluators(*command(problems, endpoint, tmp_path / "runs", *more, "--dry-run"))
+def test_what_must_fail_is_refused_unasked(problems: Path, endpoint: Sized, tmp_path: Path) -> None:
+    told = evaluators(*command(problems, endpoint, tmp_path / "runs", "--prompt", "published-v1", "--dry-run"))
     assert told.exit_code == 1
-    assert message in told.stderr
+    assert "marks published answers" in told.stderr
     assert not endpoint.received

@@ -52,21 +52,12 @@ IF_KEYED = "{% if 'nurse' in messages[-1].content %}"
 PROMPT = "{{ messages[-1].content }}"
 TEMPLATES = {
     "an answer before the prompt": f"{IF_KEYED}The answer is A. {{% endif %}}{PROMPT}",
-    "an answer after the prompt": f"{PROMPT}{IF_KEYED} A{{% else %}} B{{% endif %}}",
-    "a table of answers": f"{PROMPT}{{{{ {{'The nurse': ' A'}}.get(messages[-1].content[:9], '') }}}}",
     "the length": f"{PROMPT}{{{{ ' AB'[messages[-1].content | length % 3] }}}}",
-    "a sum over characters": (
-        f"{PROMPT}{{% set n = namespace(of=0) %}}{{% for c in messages[-1].content %}}{{% if c == 'n' %}}"
-        "{% set n.of = n.of + 1 %}{% endif %}{% endfor %}{{ ' A' * n.of }}"
-    ),
     "white space": f"{PROMPT}{IF_KEYED} {{% endif %}}",
     "white space at the ends of some prompts": f"<u>{IF_KEYED}{PROMPT}\n{{% else %}}{PROMPT}{{% endif %}}</u>",
     "another word": "{{ messages[-1].content | replace('nurse', 'guard') }}",
-    "another case": f"{IF_KEYED}{{{{ messages[-1].content | capitalize }}}}{{% else %}}{PROMPT}{{% endif %}}",
-    "a doubled space": "{{ messages[-1].content | replace('nurse ', 'nurse  ') }}",
     "the prompt twice": f"{IF_KEYED}{PROMPT}{{% endif %}}{PROMPT}",
     "the day": f"{{% set now = strftime_now %}}{{{{ now('%d') }}}}{PROMPT}",
-    "chance": f"{PROMPT}{{{{ range(10 ** 5) | random }}}}",
 }
 
 
@@ -96,9 +87,7 @@ def test_a_template_adds_no_key_to_all_prompts(tokenizer: Path, tmp_path: Path) 
     [
         "{% for m in messages %}<|{{ m.role }}|>\n{{ m.content }}</s>\n{% endfor %}<|assistant|>\n",
         "{% for m in messages %}[INST] {{ m.content.strip() }} [/INST]{% endfor %}",
-        "{% for m in messages %}{{ ' ' + m['content'] | trim + ' ' }}{% endfor %}\n",
         "{{ strftime_now('%d %b %Y') }}{{ messages[-1].content | tojson }}",
-        "\n{% if strftime_now is defined %}{{ strftime_now('%d') }}{% endif %} {{ messages[-1].content }}",
         r"User: {{ messages[-1].content.strip().replace('\r\n', '\n').replace('\n\n', '\n') }}\n\nAssistant:",
     ],
 )
@@ -128,11 +117,6 @@ def removed(pattern: str, behavior: str = "Removed") -> Callable[[Any], None]:
 
 def normalised(*rules: dict[str, Any]) -> Callable[[Any], None]:
     return lambda parts: parts.update(normalizer={"type": "Sequence", "normalizers": list(rules)})
-
-
-def undone(parts: Any) -> None:
-    normalised(replace("nurse", "guard"))(parts)
-    parts["decoder"] = {"type": "Sequence", "decoders": [parts["decoder"], replace("guard", "nurse")]}
 
 
 def of_what_is_written(parts: Any) -> None:
@@ -182,8 +166,6 @@ def pieces(kind: str, *texts: str, **rules: Any) -> Callable[[Any], None]:
         if kind == "Unigram":
             scores = [[text, -1.0 if text in texts else -9.0] for text in known]
             parts["model"] |= {"vocab": scores, "unk_id": 0, "byte_fallback": False}
-        elif kind == "BPE":
-            parts["model"] |= {"merges": [], "ignore_merges": True}
         else:
             parts["model"]["unk_token"] = "<unk>"
         parts |= {"normalizer": None, "pre_tokenizer": None, "post_processor": None, "added_tokens": [], **rules}
@@ -197,37 +179,18 @@ def constant(parts: Any) -> None:
 
 RULES: dict[str, tuple[Callable[[Any], None], str]] = {
     "another word": (normalised(replace("nurse", "guard")), "normalizer has a rule for a word"),
-    "no word": (normalised(replace("nurse ", "")), "normalizer has a rule for a word"),
-    "a word spelt in classes": (normalised(replace("[n][u]rse", "")), "normalizer has a rule for a word"),
-    "a word spelt in escapes": (normalised(replace(r"\x6eurse", "")), "normalizer has a rule for a word"),
-    "a mark before a word": (normalised(replace("(?=nurse)", " ")), "normalizer has a rule for a word"),
     "any first word": (normalised(replace(r"^\S+ ", " ")), "changes texts: it reads 'The baker"),
-    "a word put before each text": (normalised({"type": "Prepend", "prepend": "A "}), "changes texts: it reads"),
-    "rules that decoding undoes": (undone, "normalizer has a rule for a word"),
     "rules for what is written": (of_what_is_written, "decoder has a rule for a word"),
     "a dropped word": (removed("nurse"), "pre_tokenizer has a rule for a word"),
     "a dropped word spelt in classes": (removed("n[u]rse"), "changes texts: it reads 'The nurse thanked"),
-    "a word cut otherwise": (removed("nurse", "Isolated"), "pre_tokenizer has a rule for a word"),
-    "a dropped letter": (lambda parts: parts.update(pre_tokenizer={"type": "CharDelimiterSplit", "delimiter": "e"}),
-        "changes texts: it reads"),
-    "a table of answers": (removed(LONG.replace("item", "i"), "Isolated"), "has rules of [0-9,]+ characters"),
     "an answer to all": (constant, "has rules of [0-9,]+ characters"),
     "one id for two words": (one_id_for_two, "changes texts: it reads"),
     "a signal at the lengths of words": (normalised(replace(r"(?<=^... .)(?=.... .{7} ... .{5} )", "  ")),
         "normalizer has a rule for a word or its surroundings"),
     "a word cut by the length of a prompt": (removed(rf"^.(?=.{{{len(KEYED) - 1}}}$)", "Isolated"),
         "cuts 'The' in two ways, by the text around it"),
-    "a word cut by the lengths of others": (removed(r"(?<=\S\S\S \S{5} \S{7} )\S", "Isolated"),
-        "cuts 'the' in two ways"),
-    "a space cut by the length of a prompt": (removed(r" (?=\S+ .{27}$)", "Isolated"), "cuts 'the' in two ways"),
-    "an added token for a prompt": (added(KEYED), "has 1 token for 'The nurse"),
-    "an added token for a prompt, of which nothing is written": (added(KEYED, special=True), "has 1 token for"),
-    "added tokens for halves": (added(KEYED[:22], KEYED[22:]), "has 1 token for 'The nurse thanked the '"),
     "an added token for two words": (added("nurse thanked"), "has 1 token for 'nurse thanked'"),
     "an added token after normalisation": (normalised_token, "has 1 token for 'The\u2581nurse"),
-    "a vocabulary of prompts": (pieces("WordLevel", KEYED, OTHER), "has 1 token for"),
-    "a prompt among pieces": (pieces("Unigram", KEYED), "has 1 token for 'The nurse"),
-    "a prompt without merges": (pieces("BPE", KEYED), "has 1 token for 'The nurse"),
     "a prompt in two pieces": (pieces("Unigram", "The nurse thanked the guard", " because she was kind."),
         "has 2 tokens for 'The nurse"),
     "two words of a vocabulary of words": (pieces("WordLevel", "The baker ",

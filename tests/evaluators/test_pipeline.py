@@ -6,12 +6,10 @@ import itertools
 import math
 import signal
 import sqlite3
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,9 @@ from filelock import FileLock
 
 from biasboard.ground.errors import ConfigError, RunError
 from evaluators.backend import OF_LANGUAGE_MODELS, Capability, ChoiceRequest, Events, Request, Response, Sent
+from evaluators.runs.ask.pipeline import run as run_plan
+from evaluators.runs.plan.plan import Plan
+from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
 from evaluators.stores.read_only import read_answers
 from evaluators.stores.store import ResponseStore
@@ -28,9 +29,9 @@ from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.documents.record import ExchangeStatus
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_run
-from tests.commands import Command, run, started
+from tests.commands import run
 from tests.evaluators.logging_backend import LoggingBackend, ask
-from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
+from tests.evaluators.made_data import made_items, write_dataset
 
 N_PAIRS = 100
 N_REQUESTS = 2 * N_PAIRS * 2  # two sides, two orders, in 25 batches
@@ -64,10 +65,7 @@ def only(folder: Path, name: str) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("prompt", "kill_at"),
-    [("mcq2-v1", 1), ("mcq2-v1", 12), ("mcq2-v1", 25), *(("cot-logprob-v1", at) for at in (2, 25, 26, 34))],
-)
+@pytest.mark.parametrize(("prompt", "kill_at"), [("mcq2-v1", 1), ("mcq2-v1", 12), ("cot-logprob-v1", 26)])
 def test_kill_9_loses_nothing_that_was_answered(dataset: Path, tmp_path: Path, prompt: str, kill_at: int) -> None:
     n_requests = N_REQUESTS * TASK.prompts[prompt].n_rounds
     whole = ask(dataset, tmp_path / "whole", logging(tmp_path / "whole.log"), prompt=prompt)
@@ -127,56 +125,6 @@ def test_items_that_are_failed_by_their_answers_end_the_run_too(small: Path, tmp
 
 
 @pytest.mark.slow
-def test_ctrl_c_and_kill_9_of_a_language_model_run_change_no_byte(tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="the extra hf is not installed")
-    model = save_tiny_llama(tmp_path / "model")
-    # One request per batch, so that the run is in its middle for seconds.
-    dataset = write_dataset(tmp_path / "data", {"type2": made_items(300)})
-    opened = ("--backend", "transformers", "--model", model, "--device", "cpu", "--batch-tokens", "64")
-    words = ("-m", "evaluators", "run", "--dataset", dataset, *opened)
-    run(*words, "--out", tmp_path / "whole", status=0)
-    with started(*words, "--out", tmp_path / "killed") as interrupted:
-        n_interrupted = wait_for_answers(tmp_path / "killed", interrupted, at_least=20)
-        interrupted.send_signal(signal.SIGINT)
-        assert interrupted.wait() == 130
-        told = "stopped; the answers so far are kept, and the same command continues from there"
-        assert told in interrupted.stderr
-    with started(*words, "--out", tmp_path / "killed") as killed:
-        n_killed = wait_for_answers(tmp_path / "killed", killed, at_least=n_interrupted + 20)
-        killed.kill()
-    assert 20 <= n_interrupted < n_killed < 600, "the run was not in its middle"
-    assert not list((tmp_path / "killed").rglob("result.json"))
-    run(*words, "--out", tmp_path / "killed", status=0)
-    whole, resumed = (only(tmp_path / name, "records.parquet").read_bytes() for name in ("whole", "killed"))
-    assert whole == resumed
-
-
-def wait_for_answers(out: Path, command: Command, *, at_least: int) -> int:
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        assert command.poll() is None, f"ended before it could be killed: {command.stderr}"
-        for path in out.rglob("responses.sqlite"):
-            try:
-                with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
-                    (n,) = connection.execute("SELECT COUNT(*) FROM responses").fetchone()
-            except sqlite3.OperationalError:
-                continue  # Its tables are not there yet.
-            if n >= at_least:
-                return int(n)
-        time.sleep(0.002)
-    raise AssertionError("no answers within two minutes")
-
-
-@pytest.mark.slow
-def test_a_finished_run_asks_nothing_and_writes_the_same(dataset: Path, tmp_path: Path) -> None:
-    folder = ask(dataset, tmp_path / "runs", LoggingBackend(tmp_path / "log"))
-    before = {name: (folder / name).read_bytes() for name in ("result.json", "records.parquet")}
-    assert ask(dataset, tmp_path / "runs", LoggingBackend(tmp_path / "again")) == folder
-    assert not (tmp_path / "again").exists()
-    assert {name: (folder / name).read_bytes() for name in before} == before
-
-
-@pytest.mark.slow
 def test_two_models_never_share_an_answer(dataset: Path, tmp_path: Path) -> None:
     one = ask(dataset, tmp_path / "runs", LoggingBackend(tmp_path / "log", name="tests/one"))
     other = ask(dataset, tmp_path / "runs", LoggingBackend(tmp_path / "log", name="tests/other"))
@@ -190,44 +138,14 @@ def test_two_models_never_share_an_answer(dataset: Path, tmp_path: Path) -> None
     assert len(sent(tmp_path / "log")) == 3 * N_REQUESTS
 
 
-@pytest.mark.slow
-def test_few_failures_and_refusals_are_statuses_and_never_wrong_answers(dataset: Path, tmp_path: Path) -> None:
-    def status(request: Request) -> ExchangeStatus:
-        first = request.sha256[:2]
-        return "failed" if first < "04" else "refused" if first < "20" else "answered"
-
-    folder = ask(dataset, tmp_path / "runs", LoggingBackend(tmp_path / "log", status=status), rate=0.2)
-    result, records = read_run(folder)
-    by_status = Counter(record.status for record in records)
-    assert by_status["refused"] > 0
-    assert by_status["failed"] > 0
-    assert (result.counts.refused, result.counts.failed) == (by_status["refused"], by_status["failed"])
-    accuracy = next(metric for metric in result.metrics if metric.name == "accuracy" and not metric.group)
-    assert (accuracy.n, accuracy.n_excluded) == (by_status["scored"], 2 * N_PAIRS - by_status["scored"])
-    pairs: dict[str | None, int] = {}
-    for record in records:
-        pairs[record.pair_id] = pairs.get(record.pair_id, 0) + (record.status == "scored")
-    ucerf = next(metric for metric in result.metrics if metric.name == "ucerf" and not metric.group)
-    assert ucerf.n == sum(n == 2 for n in pairs.values())
-    assert ucerf.n_excluded == sum(n < 2 for n in pairs.values())
-
-
 NO_RESPONSES: dict[str, dict[str, Any]] = {
     "NaN": {"option_logprobs": (math.nan, -1.0)},
     "more than certain": {"option_logprobs": (0.5, -1.0)},
-    "an infinity": {"option_logprobs": (math.inf, -1.0)},
-    "too few options": {"option_logprobs": (-1.0,)},
     "too many options": {"option_logprobs": (-1.0, -2.0, -3.0)},
     "words": {"option_logprobs": ("low", "high")},
-    "a complex number": {"option_logprobs": (1j, -1.0)},
-    "NaN at the end": {"option_end_logprobs": (math.nan, None)},
     "fewer tokens than none": {"option_token_counts": (-5, 2)},
-    "half a token": {"option_token_counts": (1.5, 2)},
-    "moved back": {"n_moved_tokens": -3},
     "tokens without number": {"n_prompt_tokens": 10**30},
     "no such status": {"status": "odd\x1b[31m"},
-    "bytes as text": {"text": b"x"},
-    "a number as reason": {"error": 5},
 }
 
 
@@ -262,24 +180,6 @@ def test_answers_to_what_was_not_asked_are_refused(index: Any, small: Path, tmp_
         ask(small, tmp_path / "runs", backend)
 
 
-def test_odd_values_become_those_of_records(small: Path, tmp_path: Path) -> None:
-    def decimal(one: Response) -> Any:
-        return replace(
-            one,
-            option_logprobs=tuple(Decimal(str(value)) for value in one.option_logprobs),  # type: ignore[misc]
-            # Half a character, as of an endpoint that cuts in the middle of one.
-            finish_reason="B \ud83d",
-        )
-
-    odd = Changing(tmp_path / "log", rule=lambda all_of: {index: decimal(one) for index, one in all_of.items()})
-    records, plain = (
-        read_run(ask(small, tmp_path / str(number), backend)).records
-        for number, backend in enumerate((odd, LoggingBackend(tmp_path / "log")))
-    )
-    assert {exchange.finish_reason for record in records for exchange in record.exchanges} == {"B \ufffd"}
-    assert [record.reading for record in records] == [record.reading for record in plain]
-
-
 def test_a_store_that_another_process_holds_is_not_called_broken(tmp_path: Path) -> None:
     path, model = tmp_path / "s.sqlite", LoggingBackend(tmp_path / "log").model
     with ResponseStore(path, model) as store:
@@ -302,7 +202,7 @@ def test_a_limit_keeps_pairs_whole_and_is_the_same_everywhere(dataset: Path, tmp
     def taken(folder: Path, limit: int) -> list[str]:
         return [item.item_id for _, item in select(folder, read_manifest(folder), "type2", limit=limit).items]
 
-    limited = [{*taken(mixed, limit)} for limit in range(2, 31)]
+    limited = [{*taken(mixed, limit)} for limit in range(2, 31, 4)]
     assert all(smaller <= larger for smaller, larger in itertools.pairwise(limited))
     assert taken(dataset, 50) == taken(dataset, 51) == taken(dataset, 50)
     assert len(taken(dataset, 50)) == 50
@@ -354,3 +254,29 @@ def test_a_folder_that_another_holds_or_a_store_that_is_none_is_a_clear_error(sm
     (folder / "responses.sqlite").write_bytes(b"no database at all, but long enough to look like one" * 9)
     with pytest.raises(RunError, match=r"not a usable response store .* move it away to start over"):
         again()
+
+
+@pytest.mark.slow
+def test_what_cannot_be_read_is_found_out_before_all_is_asked(dataset: Path, tmp_path: Path) -> None:
+    def merged(responses: Mapping[int, Response]) -> Mapping[int, Response]:
+        return {index: replace(one, n_moved_tokens=1) for index, one in responses.items()}
+
+    plan = Plan(select(dataset, read_manifest(dataset), "type2"), TASK, prompt_of(TASK, "mcq2-v1"), "token_mean")
+    with pytest.raises(RunError, match=r"first 20 answered items .* use the normalisation sum; the rest was not asked"):
+        run_plan(plan, Changing(tmp_path / "log", rule=merged), RunOptions(root=tmp_path / "runs", command="tests"))
+    assert len(sent(tmp_path / "log")) < N_REQUESTS
+    folder = ask(dataset, tmp_path / "runs", Changing(tmp_path / "log", rule=merged))
+    assert read_run(folder).result.counts.failed == 0
+
+
+def test_items_that_cannot_be_read_later_on_leave_no_result_either(dataset: Path, tmp_path: Path) -> None:
+    def partly_merged(responses: Mapping[int, Response]) -> Mapping[int, Response]:
+        # Half of the items cannot be read, and of the first twenty some can.
+        return {index: replace(one, n_moved_tokens=index % 4 // 2) for index, one in responses.items()}
+
+    plan = Plan(select(dataset, read_manifest(dataset), "type2"), TASK, prompt_of(TASK, None), "token_mean")
+    backend = Changing(tmp_path / "log", batch=200, rule=partly_merged)
+    with pytest.raises(RunError, match=r"of 200 items failed, more than the share of 0\.05 .*: the tokenizer"):
+        run_plan(plan, backend, RunOptions(root=tmp_path / "runs", command="tests"))
+    assert not list((tmp_path / "runs").rglob("result.json"))
+    assert len(read_answers(only(tmp_path / "runs", "responses.sqlite"))) == 200

@@ -46,23 +46,25 @@ REGISTER = {
 }
 ENTRY: dict[str, JsonValue] = {"config": "a", "split": "test", "item_shape": "label", "n_items": 1}
 RUN = ["run", "--dataset", "INPUT", "--backend", "baseline", "--model", "uniform"]
+# Every document is read by one reader, which all damages meet in one command; the others show that they use it.
+SOME = {name: (DAMAGED | REGISTER)[name] for name in ("a pipe", "cut off", "a list of entries")}
 TABLE: dict[str, Row] = {
-    **rows(["accept", "a", "--results", "INPUT"], inside(None, "register.json", DAMAGED | REGISTER)),
-    **rows(["accept", ".", "--results", "INPUT"], inside(RESULT, "result.json", DAMAGED | REGISTER)),
-    **rows(["board", "--results", "INPUT", "--out", "OUT"], inside(None, "register.json", DAMAGED | REGISTER)),
-    **rows(["rescore", "INPUT"], inside(RESULT, "result.json", DAMAGED | REGISTER)),
-    **rows(["rescore", "INPUT"], inside(RESULT, "records.parquet", DAMAGED)),
-    **rows(["reweight", "evaluate", "INPUT"], inside(RESULT, "records.parquet", DAMAGED)),
-    **rows(["validate", "INPUT/adapters.json"], inside(None, "adapters.json", DAMAGED | REGISTER)),
     **rows(["validate", "INPUT/register.json"], inside(None, "register.json", DAMAGED | REGISTER)),
-    **rows(RUN, inside(None, "dataset.json", DAMAGED | REGISTER)),
+    **rows(["accept", "a", "--results", "INPUT"], inside(None, "register.json", SOME)),
+    **rows(["accept", ".", "--results", "INPUT"], inside(RESULT, "result.json", SOME)),
+    **rows(["board", "--results", "INPUT", "--out", "OUT"], inside(None, "register.json", SOME)),
+    **rows(["rescore", "INPUT"], inside(RESULT, "result.json", SOME)),
+    **rows(["rescore", "INPUT"], inside(RESULT, "records.parquet", DAMAGED)),
+    **rows(["reweight", "evaluate", "INPUT"], inside(RESULT, "records.parquet", SOME)),
+    **rows(["validate", "INPUT/adapters.json"], inside(None, "adapters.json", SOME)),
+    **rows(RUN, inside(None, "dataset.json", SOME)),
     **rows(
         RUN,
         inside(None, "dataset.json", {"of 20 MB": holding(b"{" + b" " * 20_000_000)}),
         says="has 20,000,001 bytes, more than the 16,777,216 that are read",
     ),
-    **rows(["keys", "INPUT", "--out", "OUT"], inside(None, "dataset.json", DAMAGED)),
-    **rows(["publish", "INPUT", "--repo", "a/b", "--dry-run"], inside(None, "dataset.json", DAMAGED)),
+    **rows(["keys", "INPUT", "--out", "OUT"], inside(None, "dataset.json", SOME)),
+    **rows(["publish", "INPUT", "--repo", "a/b", "--dry-run"], inside(None, "dataset.json", SOME)),
 }
 
 
@@ -88,7 +90,6 @@ def test_a_split_names_one_file_of_its_folder(path: str) -> None:
         (("x", "y\u202e"), "has the invisible sign U+202E; remove it"),
         (("x", "x\u200d"), "looks like 'x'; spell one differently"),
         (("x", "y" * 20_000), "has 20,000 characters, more than 10,000; shorten it"),
-        (("x", "y"), None),
         (("X", "x"), None),
         (("yes\n", "no"), None),
     ],

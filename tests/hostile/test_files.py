@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hostile.inputs import NO_CSV, NO_FILES, NO_JSON, NO_PARQUET, NO_TEXTS, NO_TOML, Make
+from tests.hostile.inputs import NO_CSV, NO_FILES, NO_JSON, NO_PARQUET, NO_TEXTS, Make
 from tests.hostile.runner import Row, ended, rows
 
 BASELINE = ["--backend", "baseline", "--model", "uniform", "--out", "OUT"]
@@ -42,7 +42,6 @@ TABLE: dict[str, Row] = {
     **rows(build("image_labels"), *ANY),
     **rows(build("image_labels", "hub"), *ANY),
     **rows(["run", "--dataset", "INPUT", *BASELINE], *ANY),
-    **rows(["run", "--config-file", "INPUT", "--model", "x", "--backend", "x", "--dataset", "x"], *ANY, NO_TOML),
     **rows(["finetune", "--model", "x", "--dataset", "INPUT", *OUT], *ANY),
     **rows(["rescore", "INPUT"], *ANY),
     **rows(["reweight", "evaluate", "INPUT"], *ANY, NO_JSON, NO_CSV),

@@ -74,7 +74,6 @@ def finetune(plans: Sequence[Plan], trainer: LoraTrainer, out: Path) -> AdapterS
         with progress("training adapters", n_contexts, done=n_complete) as advance:
             for context in _contexts(plans, trainer):
                 if context.name not in adapters:
-                    advance(0, part=context.name)
                     adapters[context.name] = _train(out, context, trainer)
                     advance(1)
         # Sorted, so that the file does not depend on the order of the trainings.

@@ -167,7 +167,7 @@ class _RunInProgress:
         n_items, n_rounds = sum(len(part.items) for part, *_ in asked), self.plan.prompt.n_rounds
         # Only this group's first requests exist by now, so the number in the whole run is estimated from its items.
         n_in_all = round(n_rounds * len(unique) / n_items * self.plan.selection.n_items)
-        steps = _Steps(advance, n_items, n_rounds * len(unique), asked)
+        steps = _Steps(advance, n_items, n_rounds * len(unique))
         responses = self._round(unique, steps, n_in_all, None if n_rounds > 1 else self._look(asked))
         if n_rounds > 1:
             asked = [part.followed_up(responses, self.backend) for part in asked]
@@ -279,14 +279,11 @@ class _RunInProgress:
 
 
 class _Steps:
-    """A callback that turns answered requests into finished items of the progress bar, and names the parts."""
+    """A callback that turns answered requests into finished items of the progress bar."""
 
-    def __init__(self, advance: Advance, n_items: int, n_requests: int, asked: Sequence[AskedPart]) -> None:
+    def __init__(self, advance: Advance, n_items: int, n_requests: int) -> None:
         self._advance, self._per_item = advance, n_requests / n_items
         self._n_requests, self._n_items, self._shown = 0, n_items, 0
-        # The label already names a single config. Parts may be answered in any order, so their range is shown.
-        names = [part.config for part, *_ in asked if part.selected.is_of_suite]
-        self._part = " to ".join(dict.fromkeys([*names[:1], *names[-1:]])) or None
 
     def __call__(self, n_requests: int, *, earlier: bool = False) -> None:
         self._n_requests += n_requests
@@ -297,7 +294,7 @@ class _Steps:
         self._show(self._n_items)
 
     def _show(self, n_items: int, *, earlier: bool = False) -> None:
-        self._advance(n_items - self._shown, part=self._part, earlier=earlier)
+        self._advance(n_items - self._shown, earlier=earlier)
         self._shown = n_items
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast, get_args
 
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.options import Only, option
-from biasboard.ground.progress import Advance, note, progress, steps, working
+from biasboard.ground.progress import note, progress, steps, working
 from evaluators.backend import Backend
 from evaluators.runs.ask.context_limit import check_context
 from evaluators.runs.ask.prompt_choice import (
@@ -386,7 +386,7 @@ class Plans:
                     cache=cache,
                     scorers=scorers,
                     keep_scores=not named_scorers,
-                    advance=None if advance is None else _of_run(advance, plan),
+                    advance=advance,
                 )
                 finished = run(plan, self.backend, options)
                 plan.forget()
@@ -394,16 +394,6 @@ class Plans:
 
     def _fitting(self, stores: AnswerStores, *, probe: bool = True) -> list[Plan]:
         return check_context(self.plans, self.backend, stores, self.max_failure_rate, probe=probe, leave_out=self.skip)
-
-
-def _of_run(advance: Advance, plan: Plan) -> Advance:
-    """Return a callback that counts the items of a run in the bar of all runs, under its name."""
-    name = f"{plan.selection.manifest.name} {plan.selection.config} {plan.prompt.id}"
-
-    def of_run(n: int, /, *, part: str | None = None, earlier: bool = False) -> None:
-        advance(n, part=name, earlier=earlier)
-
-    return of_run
 
 
 def _whole_names(manifest: Manifest, parts: Sequence[str]) -> Sequence[str]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 
@@ -19,13 +18,11 @@ from evaluators.statistics.option_scores import FirstTokenShares
 from evaluators.task import Prompt, load_task, quoted
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Model, Result
-from schemas.files.record_columns import RecordColumns
 from schemas.folders.run_folder import StoredParts
 
 _MANY = 0.05
 """Share of unread items from which the console mentions them; a model with more unread gets no rank."""
 _A_FEW = 3
-_MOST_GROUPS = 5
 _MOST_NAMED = 2
 """Largest number of prompts that advice names."""
 _MOST_SHOWN = 80
@@ -136,18 +133,10 @@ def early_look(
     return look
 
 
-_OfGroups: TypeAlias = dict[tuple[str, str], tuple[int, int]]
-
-
-def refusals_in(folder: Path, result: Result) -> tuple[int, int, _OfGroups]:
-    """Count the answers of a finished run that refuse, which may be some of the answers to an item that has a score.
-
-    Returns:
-        How many refuse, of how many; and both for each value of each group by which the result is sliced.
-    """
+def _refusals(folder: Path, result: Result) -> tuple[int, int]:
+    """Return how many answers of a finished run refuse, and how many there are; an item with a score may have both."""
     signature, task = result.signature, load_task(result.signature.task)
     n_refused = n_answers = 0
-    of_groups: _OfGroups = {}
     for records in StoredParts(folder, result):
         n_of_items = np.diff(records.first_exchanges)
         refused = records.columns["status"].coded.is_one_of("refused").astype(np.int64)
@@ -161,19 +150,7 @@ def refusals_in(folder: Path, result: Result) -> tuple[int, int, _OfGroups]:
             refused[row] = sum(read.status == "refused" for read in alone)
         n_refused += int(refused.sum())
         n_answers += int(n_of_items.sum())
-        for row, group in _slices(records, result):
-            before = of_groups.get(group, (0, 0))
-            of_groups[group] = before[0] + int(refused[row]), before[1] + int(n_of_items[row])
-    return n_refused, n_answers, of_groups
-
-
-def _slices(records: RecordColumns, result: Result) -> Iterator[tuple[int, tuple[str, str]]]:
-    """Yield the row, and the name and value, of each group of records by which one of the metrics is sliced."""
-    sliced_by = {name for metric in result.metrics for name in metric.group}
-    owners, names, values = records.columns["groups"].entries
-    for row, name, value in zip(owners.tolist(), names.texts, values.texts, strict=True):
-        if name in sliced_by:
-            yield row, (str(name), str(value))
+    return n_refused, n_answers
 
 
 def statuses_of_groups(folder: Path, result: Result) -> dict[tuple[str, str], Counter[str]]:
@@ -181,11 +158,14 @@ def statuses_of_groups(folder: Path, result: Result) -> dict[tuple[str, str], Co
 
     The groups are those by which one of the metrics is sliced.
     """
+    sliced_by = {name for metric in result.metrics for name in metric.group}
     counted: dict[tuple[str, str], Counter[str]] = {}
     for records in StoredParts(folder, result):
         statuses = records.columns["status"].texts
-        for row, group in _slices(records, result):
-            counted.setdefault(group, Counter())[str(statuses[row])] += 1
+        owners, names, values = records.columns["groups"].entries
+        for row, name, value in zip(owners.tolist(), names.texts, values.texts, strict=True):
+            if name in sliced_by:
+                counted.setdefault((str(name), str(value)), Counter())[str(statuses[row])] += 1
     return counted
 
 
@@ -193,7 +173,7 @@ def refusal_lines(finished: Iterable[tuple[Path, Result]]) -> list[str]:
     """Return a line for each benchmark of which answers refuse, over all of its finished runs."""
     totals: dict[str, list[int]] = {}
     for folder, result in finished:
-        new = (result.counts.refused, result.counts.items, *refusals_in(folder, result)[:2])
+        new = (result.counts.refused, result.counts.items, *_refusals(folder, result))
         before = totals.get(result.signature.benchmark, [0] * len(new))
         totals[result.signature.benchmark] = [a + b for a, b in zip(before, new, strict=True)]
     return [
@@ -218,11 +198,8 @@ def are_many(n: int, n_items: int) -> bool:
     return n > max(_A_FEW, _MANY * n_items)
 
 
-def notes(folder: Path, result: Result, advice: str, *, verbose: bool = False) -> list[str]:
-    """Return lines about the answers of a finished run that could not be read or were cut.
-
-    ``verbose`` also names the groups with the largest shares of refusals.
-    """
+def notes(folder: Path, result: Result, advice: str) -> list[str]:
+    """Return lines about the answers of a finished run that could not be read or were cut."""
     counts = result.counts
     largest = max(counts.unparsed, counts.refused, counts.truncated)
     if result.model.endpoint == "baseline" or not are_many(largest, counts.items):
@@ -233,13 +210,9 @@ def notes(folder: Path, result: Result, advice: str, *, verbose: bool = False) -
             unread = f"{_share(counts.unparsed, counts.items)} have an answer that could not be read"
             lines.append(f"{unread}: for example, {_shown_of(first)}{f'; {advice}' if advice else ''}")
         if are_many(counts.refused, counts.items) and (first := _first(folder, result, "refused")) is not None:
-            n_refused, n_answers, of_groups = refusals_in(folder, result)
+            n_refused, n_answers = _refusals(folder, result)
             refused = f"{_share(counts.refused, counts.items)} were refusals ({n_refused:,} of {n_answers:,} answers)"
             lines.append(f"{refused}: for example, {_shown_of(first)}")
-            if verbose and of_groups:
-                worst = sorted(of_groups.items(), key=lambda one: (-one[1][0] / one[1][1], one[0]))[:_MOST_GROUPS]
-                told = (f"{name} {value} {n} of {of_all}" for (name, value), (n, of_all) in worst if n)
-                lines.append(f"refused most: {', '.join(told)}")
     if are_many(counts.truncated, counts.items):
         lines.append(_cut(result, folder))
     return lines

@@ -219,10 +219,8 @@ def _time_lines(estimates: Sequence[Estimate], pilot: str) -> Iterator[str]:
         seconds = sum(estimated.seconds_left or 0.0 for estimated in timed)
         n_answers = sum(estimated.n_timed_answers for estimated in timed)
         of = " in all" if len(timed) == len(asking) else f" for {', '.join(dict.fromkeys(one.config for one in timed))}"
-        each = ", ".join(f"{estimated.config} {rough_duration(estimated.seconds_left or 0.0)}" for estimated in timed)
-        parts = f" ({each})" if len(timed) > 1 else ""
         pace = f"at the pace of {n_answers:,} answers that this model gave before"
-        yield f"about {rough_duration(seconds)}{of}{parts}, {pace}"
+        yield f"about {rough_duration(seconds)}{of}, {pace}"
     if untimed := [estimated for estimated in asking if estimated.seconds_left is None]:
         of = f" for {', '.join(dict.fromkeys(one.config for one in untimed))}" if timed else ""
         yield f"time unknown{of}: no earlier answers of this model; {pilot} makes a pilot, whose answers are kept"

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import hashlib
 import multiprocessing
 import os
 import signal
@@ -11,7 +10,10 @@ from unittest import mock
 
 import pytest
 
-from biasboard.ground.files import replacing, replacing_folder, sha256_file
+from biasboard.ground.errors import DataError
+from biasboard.ground.files import replacing, replacing_folder
+from biasboard.ground.toml_files import read_toml
+from tests.hostile.inputs import NO_TOML
 
 
 class WriterError(Exception):
@@ -71,6 +73,7 @@ def kill() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> None:
     path = tmp_path / "dataset"
 
@@ -92,6 +95,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> No
     assert {entry.name for entry in tmp_path.iterdir()} == {"dataset", "other", ".dataset.notes"}
 
 
+@pytest.mark.slow
 def test_the_old_folder_comes_back_if_the_process_is_killed_between_both_renames(tmp_path: Path) -> None:
     path = tmp_path / "dataset"
     path.mkdir()
@@ -113,7 +117,8 @@ def test_the_old_folder_comes_back_if_the_process_is_killed_between_both_renames
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_sha256_is_of_the_bytes(tmp_path: Path) -> None:
-    path = tmp_path / "file.bin"
-    path.write_bytes(bytes(range(256)) * 5000)
-    assert sha256_file(path) == hashlib.sha256(bytes(range(256)) * 5000).hexdigest()
+@pytest.mark.parametrize("name", NO_TOML)
+def test_what_is_no_toml_is_refused(tmp_path: Path, name: str) -> None:
+    NO_TOML[name](tmp_path / "prices.toml")
+    with pytest.raises(DataError, match=r"prices\.toml: .* a TOML file of prices$"):
+        read_toml(tmp_path / "prices.toml", option="--prices", what="prices")

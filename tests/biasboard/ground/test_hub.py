@@ -8,7 +8,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -52,11 +52,6 @@ def hub(status: int = 404) -> Iterator[str]:
             server.shutdown()
 
 
-def nobody() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return f"http://127.0.0.1:{free.getsockname()[1]}"
-
-
 @contextmanager
 def silent() -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -80,12 +75,11 @@ def found_model(endpoint: str, home: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("trouble", "told"), [("refused", "refused"), ("silent", "2.5 s"), ("HTTP 503", "HTTP 503")])
+@pytest.mark.parametrize(("trouble", "told"), [("silent", "2.5 s"), ("HTTP 503", "HTTP 503")])
 def test_a_hub_that_cannot_be_reached_is_said_in_one_line_with_the_ways_out(
     trouble: str, told: str, tmp_path: Path
 ) -> None:
-    away: dict[str, AbstractContextManager[str]] = {"silent": silent(), "HTTP 503": hub(503)}
-    with away.get(trouble) or nullcontext(nobody()) as endpoint:
+    with silent() if trouble == "silent" else hub(503) as endpoint:
         done = found_model(endpoint, tmp_path)
     if trouble == "HTTP 503":
         assert len(Hub.asked) == 1, "it was asked again after it was known to be away"
@@ -103,11 +97,10 @@ def test_the_hub_is_looked_for_behind_a_proxy_and_asked_by_the_client(tmp_path: 
     assert "reached" not in done.stdout
     assert any("made-org/made-model" in path for path in Hub.asked)
     program = "from biasboard.ground.hub import hub_fault\nprint(hub_fault())\n"
-    for status, fault in ((404, None), (503, "HTTP 503")):
-        with hub(status) as proxy:
-            behind = online("http://hub.invalid", tmp_path, "-c", program, http_proxy=proxy, no_proxy="")
-            assert [path.rstrip("/") for path in Hub.asked] == ["http://hub.invalid"]
-        assert behind.stdout == f"{fault}\n"
+    with hub() as proxy:
+        behind = online("http://hub.invalid", tmp_path, "-c", program, http_proxy=proxy, no_proxy="")
+        assert [path.rstrip("/") for path in Hub.asked] == ["http://hub.invalid"]
+    assert behind.stdout == "None\n"
 
 
 @pytest.mark.slow
@@ -128,29 +121,3 @@ def test_what_was_downloaded_is_taken_without_the_hub(tmp_path: Path) -> None:
         assert len(Hub.asked) == 1
         shutil.rmtree(folder)
         assert "neither a folder nor downloaded" in online(endpoint, tmp_path, "-c", program).stderr
-
-
-@pytest.mark.slow
-def test_a_file_of_a_dataset_that_another_program_downloaded_is_taken_offline(tmp_path: Path) -> None:
-    folder = tmp_path / "hub" / "datasets--made-org--made" / "snapshots" / COMMIT
-    folder.mkdir(parents=True)
-    (folder / "a.csv").write_text("a")
-    program = (
-        "from pathlib import Path\nfrom builders.gifi.tagged_sources import source_file\n"
-        f"made = dict(hub_id='made-org/made', hub_file='a.csv', revision='{COMMIT}')\n"
-        "print(source_file(Path('made-org/made'), (), **made)[0].read_text())\n"
-    )
-    assert online(nobody(), tmp_path, "-c", program).stdout == "a\n"
-
-
-@pytest.mark.slow
-def test_a_source_of_a_dataset_says_that_the_hub_cannot_be_reached(tmp_path: Path) -> None:
-    program = (
-        "from pathlib import Path\nfrom builders.gifi.tagged_sources import source_file\n"
-        "source_file(Path('made-org/made'), (), hub_id='made-org/made', hub_file='a.csv', revision=None)\n"
-    )
-    away = nobody()
-    done = online(away, tmp_path, "-c", program)
-    (line,) = [line for line in done.stderr.splitlines() if line.startswith("biasboard.ground.errors.DataError")]
-    cannot = f"{away.removeprefix('http://')} cannot be reached"
-    assert [part for part in ("--input made-org/made: cannot", cannot, "HF_ENDPOINT") if part not in line] == []

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import re
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from biasboard.ground.progress import progress, steps, working
-from tests.commands import REPOSITORY
 from tests.terminal import on_terminal
 
 
@@ -38,6 +33,7 @@ def test_a_silent_command_says_what_it_does_inside(capsys: pytest.CaptureFixture
     assert "sentiment by x: 3 of 40, 0 s so far\n" in said
 
 
+@pytest.mark.slow
 def test_quick_work_says_nothing_and_longer_work_a_line_at_its_end(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -58,16 +54,6 @@ def test_quick_work_says_nothing_and_longer_work_a_line_at_its_end(
         assert re.fullmatch(rf"asking: {counted}, {pace} items/s, 0 s in all\n", capsys.readouterr().err)
 
 
-def test_an_error_ends_what_is_shown(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match="wrong"), working("outer"), steps() as step:
-        step("inner", 0, 10)
-        raise ValueError("wrong")
-    monkeypatch.setattr("biasboard.ground.progress._LEAST_SECONDS", 0.0)
-    with progress("again", 1) as advance:
-        advance(1)
-    assert capsys.readouterr().err.startswith("again: 1 of 1")
-
-
 def test_a_terminal_shows_a_bar_with_the_time_left() -> None:
     program = (
         "import time\n"
@@ -79,18 +65,3 @@ def test_a_terminal_shows_a_bar_with_the_time_left() -> None:
     shown = on_terminal([sys.executable, "-c", program], until=" left")
     assert "opening lab/model" in shown
     assert re.search(r"type2 .*/1000000 [\d.]+ items/s, \d+ (h|min) \d+ (min|s) left", shown), shown[-300:]
-
-
-def test_results_reach_standard_output_beside_a_bar(tmp_path: Path) -> None:
-    program = (
-        "from biasboard.ground.progress import steps\n"
-        "with steps() as step:\n"
-        "    step('computing', 1, 2); print('a result')\n"
-        f"open({str(tmp_path / 'ended')!r}, 'w').close()\n"
-    )
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=theirs, check=True)
-    os.close(theirs)
-    os.close(ours)
-    assert done.stdout == b"a result\n"
