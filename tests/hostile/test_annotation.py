@@ -24,7 +24,6 @@ DIGITS = "9" * 5_000
 ANNOTATE = ["build", "synthbias", "annotate"]
 INGEST = [*ANNOTATE, "ingest", "DATASET", "INPUT", "--state", "OUT"]
 LABEL_STUDIO = [*INGEST, "--file-format", "label-studio"]
-MTURK = [*INGEST, "--file-format", "mturk"]
 MODEL = [*INGEST, "--file-format", "model"]
 
 
@@ -68,7 +67,7 @@ def states(command: Sequence[str], name: str, *tables: dict[str, Make], **more: 
 
 
 ANNOTATORS = "annotator_id,kind,entrance,status,reason\n"
-MTURK_COLUMNS = "Input.item_id,WorkerId,AssignmentStatus,Answer.coherent,Answer.first,Answer.second"
+WITH_STATUS = "item_id,annotator_id,status,coherent,first,second"
 VOTES: dict[str, Row] = {
     **rows(INGEST, NO_FILES, NO_TEXTS, NO_CSV),
     **rows(LABEL_STUDIO, NO_FILES, {name: NO_JSON[name] for name in ("cut off", "lists 100,000 deep")}),
@@ -96,9 +95,9 @@ VOTES: dict[str, Row] = {
     "a form without a column": Row(INGEST, form(columns="item_id,annotator_id,coherent"), "no column for first"),
     "a form with a formula": Row(INGEST, form("ASKED,anna,,=1=1,,"), "not yes or no; correct the line"),
     "a form of another dataset": Row(INGEST, form(f"{asked_id('x')},anna,,no,,"), "is not in"),
-    "a status that is none": Row(MTURK, form("ASKED,A,Lost,no,,", columns=MTURK_COLUMNS), "is 'Lost'; have:"),
-    "a map of 5,000 digits": Row([*MTURK, "--map", DIGITS], form(), "write FIELD=COLUMN"),
-    "a map to no column": Row([*MTURK, "--map", "first=Q9"], form(columns=MTURK_COLUMNS), "no column for first (Q9)"),
+    "a status that is none": Row(INGEST, form("ASKED,A,Lost,no,,", columns=WITH_STATUS), "is 'Lost'; have:"),
+    "a map of 5,000 digits": Row([*INGEST, "--map", DIGITS], form(), "write FIELD=COLUMN"),
+    "a map to no column": Row([*INGEST, "--map", "first=Q9"], form(), "no column for first (Q9)"),
     "a map of no table": Row([*LABEL_STUDIO, "--map", "first=Q9"], tasks(), "has no columns; leave --map out"),
     "an export that is an object": Row(LABEL_STUDIO, holding("{}"), "is no list of tasks; export the project as JSON"),
     "a task that is a number": Row(LABEL_STUDIO, holding("[1]"), "task 1: is no JSON object"),

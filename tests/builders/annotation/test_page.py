@@ -118,52 +118,37 @@ def test_undo_and_arrows_by_keyboard(annotated: AnnotatedDataset, browser: Brows
     assert ballots == {"anna": BALLOTS["incoherent"]}
 
 
-def test_a_phone_by_touch_in_the_dark_and_a_resumed_page(
+def test_a_phone_by_touch_in_the_dark_has_a_page_that_resumes_and_that_axe_accepts(
     annotated: AnnotatedDataset, browser: Browser, tmp_path: Path
 ) -> None:
     with served(annotated, tmp_path, passed=True) as address:
         context = browser.new_context(
-            viewport={"width": 360, "height": 740}, color_scheme="dark", has_touch=True, is_mobile=True
+            viewport={"width": 360, "height": 740},
+            color_scheme="dark",
+            has_touch=True,
+            is_mobile=True,
+            bypass_csp=True,
         )
         page = context.new_page()
         page.goto(address)
-        assert page.evaluate("scrollY") == 0
+        expect(page.locator(".example")).to_have_count(3)
+        assert [violation["id"] for violation in Axe().run(page).response["violations"]] == []
         page.get_by_role("button", name="Start").tap()
         expect(page.locator("#undo")).to_be_disabled()
-        page.locator(".question.current").get_by_role("button", name="yes").tap()
-        page.locator("#undo").tap()
-        expect(page.locator(".chosen")).to_have_count(0)
         for name in ("coherent", "refer to", "refer to"):
             button = page.locator(".question.current").get_by_role("button", name="yes")
             expect(page.locator(".question.current p")).to_contain_text(name)
             box = button.bounding_box()
             assert box is not None
-            assert box["height"] >= 44
-            assert box["width"] >= 44
+            assert min(box["height"], box["width"]) >= 44
             button.tap()
         expect(page.locator("#count")).to_have_text("1 of 3")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert [violation["id"] for violation in Axe().run(page).response["violations"]] == []
         page.reload()
         # Whoever comes back is asked at once.
         expect(page.locator("#sentence")).to_be_visible()
         expect(page.locator("#count")).to_have_text("1 of 3")
-        context.close()
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_has_nothing_against_the_page(
-    scheme: str, annotated: AnnotatedDataset, browser: Browser, tmp_path: Path
-) -> None:
-    with served(annotated, tmp_path, passed=True) as address:
-        context = browser.new_context(color_scheme="dark" if scheme == "dark" else "light", bypass_csp=True)
-        page = context.new_page()
-        page.goto(address)
-        expect(page.locator(".example")).to_have_count(3)
-        for _ in range(2):
-            found = Axe().run(page).response["violations"]
-            assert [violation["id"] for violation in found] == []
-            page.keyboard.press("Enter")
-            page.keyboard.press("y")
         context.close()
 
 
