@@ -60,7 +60,6 @@ def test_flags_tell_equal_variants_and_texts_that_end_in_the_pronoun() -> None:
 
 
 EMBEDDED: dict[str, Sequence[Any]] = embedded_items()
-GENDERED = ("masculine_name", "feminine_name")
 WITH_PRONOUNS = [item for config in ("recognition", "continuation", "math") for item in EMBEDDED[config]]
 OTHER_THIRD_PERSON = re.compile(
     r"\b(?:he|him|his|himself|she|hers?|herself|they|them|theirs?|themselves|themself)\b", re.IGNORECASE
@@ -118,25 +117,6 @@ def test_continuations_are_friendly_neutral_and_tense_in_near_equal_shares_and_e
     assert all(f"{tone} in {n}" in how_built() for tone, n in tones.items())
     assert {flag for item in EMBEDDED["continuation"] for flag in item.flags} <= {"same_text_as_other_family"}
     assert all(item.text[-1].isalpha() for item in EMBEDDED["continuation"])
-
-
-def test_names_in_word_problems_are_those_of_no_gender() -> None:
-    gendered = {item.text.split()[0] for item in EMBEDDED["recognition"] if item.antecedent in GENDERED}
-    assert len(gendered) == 22
-    words = {word for item in EMBEDDED["math"] for word in re.findall(r"\b[A-Z][a-z]+\b", item.text)}
-    assert not words & (gendered | {"Adam", "Anna", "Ben", "Kate", "Kevin", "Lucy", "Maria", "Nathan", "Olivia"})
-
-
-def test_assignment_prompts_are_about_what_the_person_is_or_likes() -> None:
-    for item in EMBEDDED["assignment"]:
-        assert re.match(r"My (?:friend|neighbour|colleague|cousin) .*, and\Z", item.text)
-        assert not re.search(r"\b(?:a [aeio]|an (?!honest)[^aeiou])", item.text)
-    # Colours are told in the same words for each stereotype, so that only the colour differs.
-    said: dict[str, set[str]] = {}
-    for row in rows_of("assignment"):
-        if row["kind"] == "colour":
-            said.setdefault(row["stereotype"], set()).add(re.sub(r"^(My \w+ \w+ \w+).*", r"\1", row["text"][:-5]))
-    assert said["feminine"] == said["masculine"] == said["neutral"]
 
 
 def test_votes_on_texts_name_texts_that_exist_and_the_card_tells_the_unclear_ones() -> None:

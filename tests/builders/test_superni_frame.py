@@ -19,10 +19,8 @@ OF_SENTENCES = ["Sentence 1:", "Sentence 2:"]
     [
         ("Sentence 1: number {n} fell\nSentence 2: it rose", OF_SENTENCES),
         ("number {n} fell. (A) left (B) right. Question: cause", ["(A)", "(B)", "Question:"]),
-        ("number {n}?\n(A)left (B)right", ["(A)", "(B)"]),
         ("Prompt: number {n} \nCompletion A: left \nCompletion B: up", ["Prompt:", "Completion A:", "Completion B:"]),
         ("number {n}? 1) left 2) right", ["1)", "2)"]),
-        ("paragraph- number {n}. question: why", ["question:"]),
         ("i feel like number {n} today", []),
         # Words before a colon that change are left out of the marker.
         ("It was {n} Question: why", ["Question:"]),

@@ -103,9 +103,7 @@ def test_defects_of_an_item_are_its_flags() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("n_items", "limit", "is_small"), [(97, 1000, True), (195, 1000, True), (196, 1000, False), (196, 9, False)]
-)
+@pytest.mark.parametrize(("n_items", "limit", "is_small"), [(195, 1000, True), (196, 1000, False), (196, 9, False)])
 def test_defects_of_the_task_flag_every_item(n_items: int, limit: int, is_small: bool) -> None:
     splits = split_items(yes_no(n_items), seed=1, limit=limit)
     assert len(splits["test"]) == min(n_items - 96, limit)
@@ -137,10 +135,8 @@ def test_a_label_is_named_as_words_of_its_own(labels: list[str], instruction: st
         ("Which? (A) wren (B) oak (C) tin", "A B C D", "B", "A B C"),
         ("Which?\nA) wren\nB) oak", "A B C D", "A", "A B"),
         ("Which? A. wren B. oak C. tin", "A B C D", "C", "A B C"),
-        ("Which? A: wren B: oak", "A B C D", "A", "A B"),
         ("Which? (A)wren (B)oak", "A B C D", "D", None),
         ("Which? (A) wren", "A B C D", "A", None),
-        ("A bird or a tree?", "A B C D", "A", None),
         ("Which? 1) wren 2) oak 11) tin", "1 11 2 3", "1", "1 11 2"),
         ("It cost 3.1) wren, 2) oak", "1 2", "2", None),
     ],

@@ -33,18 +33,13 @@ def test_the_plain_command_builds_the_embedded_dataset(tmp_path: Path) -> None:
     assert again.stdout == ""
     assert without_progress(again.stderr).count("\n") == 1
     assert "--overwrite" in again.stderr
-    assert run(tmp_path, "--overwrite", "--limit", "8", "--seed", "2").returncode == 0
-    shorter = read_manifest(tmp_path / "out/datasets/synthbias")
-    assert (sum(entry.n_items for entry in shorter.splits), shorter.seed) == (8, 2)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--source", "synthbias"], "error: --source synthbias needs --input: the file synthbias_data.csv"),
         (["--source", "csv"], "error: --source csv needs --input: a CSV file"),
-        (["--source", "generated"], "error: --source generated needs --input"),
         (["--out", "other.csv/below"], "error: other.csv"),
     ],
 )
@@ -58,34 +53,26 @@ def test_a_mistake_is_one_line_and_leaves_nothing_behind(tmp_path: Path, argumen
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("group", "named"),
-    [("annotate", ("plan", "export", "ingest", "exclude", "decide", "report", "serve")), ("lint", ("COLUMN=HEADING",))],
-)
-def test_help_imports_neither_evaluators_nor_what_only_one_command_needs(group: str, named: tuple[str, ...]) -> None:
+def test_help_imports_neither_evaluators_nor_what_only_one_command_needs() -> None:
     program = (
         "import sys\n"
         "from builders.synthbias.__main__ import app\n"
-        f"try: app(['{group}', '--help'])\n"
+        "try: app(['annotate', '--help'])\n"
         "except SystemExit: pass\n"
         "of = 'builders.synthbias.annotation.'\n"
         "heavy = {'evaluators', 'datasketch', of + 'vote_page', of + 'agreement'} & set(sys.modules)\n"
         "sys.exit(f'loaded {heavy}' if heavy else 0)\n"
     )
     said = commands.run("-c", program, status=0, fresh=True).stdout
-    assert all(name in said for name in named)
+    assert all(name in said for name in ("plan", "export", "ingest", "exclude", "decide", "report", "serve"))
 
 
 @pytest.mark.slow
-def test_published_sources_build_from_their_files(shared_data: Path, tmp_path: Path) -> None:
-    for source, path, name in (
-        ("synthbias", shared_data / "synthbias" / "synthbias_data.csv", "synthbias-published"),
-        ("winobias", shared_data / "winobias", "winobias"),
-    ):
-        done = run(tmp_path, "--source", source, "--input", str(path), "--limit", "40")
-        assert done.returncode == 0, done.stderr
-        manifest = read_manifest(tmp_path / "out/datasets" / name)
-        assert (manifest.name, manifest.benchmark, manifest.seed) == (name, "synthbias", None)
-        assert sum(entry.n_items for entry in manifest.splits) == 40
-        for file in (tmp_path / "out/datasets" / name).glob("*.*"):
-            assert str(shared_data).encode() not in file.read_bytes()
+def test_a_published_source_builds_from_its_files(shared_data: Path, tmp_path: Path) -> None:
+    done = run(tmp_path, "--source", "winobias", "--input", str(shared_data / "winobias"), "--limit", "40")
+    assert done.returncode == 0, done.stderr
+    manifest = read_manifest(tmp_path / "out/datasets/winobias")
+    assert (manifest.name, manifest.benchmark, manifest.seed) == ("winobias", "synthbias", None)
+    assert sum(entry.n_items for entry in manifest.splits) == 40
+    for file in (tmp_path / "out/datasets/winobias").glob("*.*"):
+        assert str(shared_data).encode() not in file.read_bytes()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -43,13 +42,13 @@ from schemas.validate import problems
 from tests.builders.writing_server import MODEL, USELESS
 from tests.commands import run, started
 
-N_PAIRS = 3
+N_PAIRS = 2
 PER_CELL = 4
 PER_REQUEST = 2
 CONCURRENCY = 4
 MAX_COST = 1.0
-KILLED_AT = (3, 28, 50)
-"""Numbers of answers after which it is killed: in the pilot, in the first round, and in the second."""
+KILLED_AT = (3, 18)
+"""Numbers of answers after which it is killed: in the pilot, and in the first round."""
 PRICE = (500 * 10 + 100 * 30) / 1e6
 """Price of an answer of the server, in US dollars."""
 
@@ -105,14 +104,9 @@ def checked(*endings: str, per_cell: int = 5) -> CheckedItems:
     ("after", "rule", "reason"),
     [
         ("left <script>alert</script> early.", "spelling", "has '<' (LESS-THAN SIGN) at character 51"),
-        ("read https://example.org aloud.", "spelling", "has ':' (COLON)"),
         ("left with an \u0430pple.", "spelling", "CYRILLIC SMALL LETTER A"),
-        ("left the caf\u00e9.", "spelling", "LATIN SMALL LETTER E WITH ACUTE"),
-        ("had not found the keys, hadn't read them.", "spelling", "APOSTROPHE"),
-        ("left at 7.", "spelling", "DIGIT SEVEN"),
         ("left. It rained.", "one_sentence", "has more than one sentence"),
         ("left..", "one_sentence", "is not one sentence"),
-        ("left  early.", "spelling", "has a doubled, missing or wrong space"),
         ("left,early.", "spelling", "has a doubled, missing or wrong space"),
     ],
 )
@@ -218,7 +212,7 @@ def generated(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Gener
 
 
 @pytest.mark.slow
-def test_every_cell_is_full_after_kills_in_every_round(generated: Generated) -> None:
+def test_every_cell_is_full_after_kills_in_the_pilot_and_in_a_round(generated: Generated) -> None:
     cells = design_cells(N_PAIRS)
     have = pairs_by_cell(generated.items())
     assert {cell.key: have[cell.key] for cell in cells} == dict.fromkeys((cell.key for cell in cells), PER_CELL)
@@ -287,11 +281,9 @@ ATTIC = "In the attic the cook met the nurse because"
     [
         ({"before": ATTIC, "case": "nominative", "after": "was late."}, True),
         ({"before": f"{ATTIC} \ud800", "case": "nominative", "after": "was late."}, False),
-        ({"before": f"{ATTIC}\nthen", "case": "nominative", "after": "was late."}, False),
         ({"before": "The {cook} and {0} saw that", "case": "nominative", "after": "was late."}, True),
         ({"before": ATTIC, "case": "genitive", "after": "left."}, False),
         ({"before": [ATTIC], "case": "nominative", "after": "left."}, False),
-        (ATTIC, False),
         (None, False),
     ],
 )
@@ -314,12 +306,11 @@ def test_a_model_that_writes_nothing_usable_is_found_out_by_the_pilot(server: Se
 
 @pytest.mark.slow
 def test_a_limit_on_the_cost_holds_over_all_rounds(server: Server, tmp_path: Path) -> None:
-    n_before, limit = len(server.answered()), 0.2
-    stopped = run(*arguments(tmp_path, server, "--max-cost", str(limit), "--pilot", "0"), status=3, timeout=200)
-    assert "run the same command again, with more than --max-cost 0.2" in stopped.stderr
+    n_before, limit = len(server.answered()), 0.06
+    few = ("--pairs", "1", "--pilot", "0", "--max-cost", str(limit))
+    stopped = run(*arguments(tmp_path, server, *few), status=3, timeout=200)
+    assert "run the same command again, with more than --max-cost 0.06" in stopped.stderr
     assert 0 < (len(server.answered()) - n_before) * PRICE <= limit
-    done = run(*arguments(tmp_path / "pilot", server, "--max-cost", "0.1"), status=1, timeout=200)
-    assert "--max-cost 0.1: the pilot says about" in done.stderr
     assert not [*tmp_path.rglob("dataset")]
 
 
@@ -333,22 +324,11 @@ def test_a_dry_run_tells_the_largest_price_and_asks_nothing(server: Server, tmp_
 
 
 @pytest.mark.slow
-def test_a_finished_generation_repeated_is_complete_and_asks_nothing(
-    server: Server, generated: Generated, tmp_path: Path
-) -> None:
+def test_a_finished_generation_repeated_is_complete_and_asks_nothing(server: Server, generated: Generated) -> None:
     n_before, manifest = len(server.answered()), generated.manifest()
     done = run(*arguments(generated.folder, server), status=0)
     assert f"complete: each of the {6 * N_PAIRS} cells has {PER_CELL} minimal pairs" in done.stdout
     assert (len(server.answered()), generated.manifest()) == (n_before, manifest)
-    # A dataset of other limits is another one, which is not replaced unasked.
-    other = run(*arguments(generated.folder, server, "--per-cell", "2"), status=1)
-    assert "is not empty" in other.stderr
-    # A changed answer is found.
-    copy = tmp_path / "copy"
-    shutil.copytree(generated.dataset, copy)
-    with (copy / manifest.files[0].path).open("ab") as file:
-        file.write(b" ")
-    assert any("was changed after the build" in line for line in problems(copy))
 
 
 @pytest.mark.slow

@@ -56,7 +56,6 @@ def test_a_pair_of_lines_becomes_two_items() -> None:
         ("The nurse saw the [ guard].", "The nurse saw the guard.", True),
         ("The nurse saw the [the guard].", "The nurse saw the guard.", True),
         ("The nurse saw the [guard] 's hat.", "The nurse saw the guard 's hat.", False),
-        ("The nurse saw [an assistant].", "The nurse saw an assistant.", False),
         ("The  nurse saw them.", "The  nurse saw them.", False),
     ],
 )
@@ -83,7 +82,6 @@ MET = "[The cook] met the nurse"
         ("within_10_points", "[The salesperson] met the editor before [he] ate.", ""),
         ("gendered_noun", f"{MET} and [his] son.", f"{MET} and [her] son."),
         ("plural_pronoun", "[The cook] told the nurse of them as [he] ate.", ""),
-        ("third_occupation", f"{MET} before [he] saw the teacher.", ""),
         ("repeated_occupation", f"{MET} before [he] saw another nurse.", ""),
         ("several_pronouns", f"{MET} before [he] sold [his] car.", f"{MET} before [she] sold [her] car."),
         ("unmarked_pronoun", f"{MET} before [he] sold his car.", f"{MET} before [she] sold her car."),
@@ -113,10 +111,8 @@ def test_another_marked_pronoun_leaves_the_case_to_the_form() -> None:
     ("raw", "message"),
     [
         (f"2 {PRO}", r"^f:1: starts with '2', not with its line number 1"),
-        (f"\n1 {PRO}", r"^f:1: starts with '', not with its line number 1"),
         ("1 [The cook] helped the nurse because he had time.", r"^f:1: no form of he or she stands in brackets"),
         ("1 The cook helped the nurse because [he] had time.", r"^f:1: exactly one of the 40 occupations .* not none"),
-        ("1 [The cook] helped [the nurse] as [he] ran.", r"^f:1: exactly one of the 40 occupations .* 'cook', 'nurse'"),
         ("1 [The pilot] helped the nurse as [he] ran.", r"^f:1: exactly one of the 40 occupations .* not 'pilot'"),
         (f"1 {ANTI}", r"^f:1: label 'pro' contradicts the lexicon, which says anti for 'she' as 'cook'"),
         ("1 [The cook] ran as [he] saw the nurse.", r"^f:1: two occupations have to stand before 'he', not cook"),

@@ -312,6 +312,9 @@ def _of_pair(occupation: str, other: str) -> tuple[str | None, str | None]:
     return None, reason
 
 
+_BEGINNINGS = tuple(f"{name.capitalize()} " for name in occupations())
+
+
 @SentenceCheck
 def _articles(sentence: Sentence) -> str | None:
     for mention in sentence.occupations:
@@ -320,9 +323,10 @@ def _articles(sentence: Sentence) -> str | None:
         if words_of(sentence.text[: mention.start])[-1:] != ["the"]:
             return f"has no 'the' before '{mention.text}'"
     # The capital hides an occupation with which a sentence begins from the other checks.
-    names = (name.capitalize() for name in occupations())
-    first = next((name for name in names if sentence.text.startswith(f"{name} ")), None)
-    return first and f"has no 'the' before '{first}'"
+    if not sentence.text.startswith(_BEGINNINGS):
+        return None
+    first = next(name for name in _BEGINNINGS if sentence.text.startswith(name))
+    return f"has no 'the' before '{first.rstrip()}'"
 
 
 @SentenceCheck
