@@ -49,10 +49,7 @@ def test_it_tells_of_files_annotation_and_bias_and_of_no_day(folder: Path) -> No
     metadata = mlcroissant.Dataset(folder / "croissant.json").metadata
     assert (metadata.version, metadata.license) == ("3.0.0", ["https://spdx.org/licenses/Apache-2.0"])
     assert metadata.data_annotation_protocol[0].startswith("Nobody annotated the items.")
-    assert metadata.annotator_demographics[0].startswith("No people: two language models read the frames")
-    assert metadata.annotations_per_item == "0"
-    assert metadata.data_biases[0] == "Two genders alone: nobody is called by any other pronoun."
-    assert len(metadata.data_biases) == 3
+    assert (metadata.annotations_per_item, len(metadata.data_biases)) == ("0", 3)
     for file in metadata.distribution:
         assert file.sha256 == sha256_file(folder / file.content_url)
         assert file.content_size == f"{(folder / file.content_url).stat().st_size} B"
@@ -74,5 +71,6 @@ def test_a_changed_folder_no_longer_agrees(folder: Path, tmp_path: Path) -> None
     was = repr(manifest.version)
     assert f"croissant.json: version {was} is not the '1.9.0' of the manifest; build the dataset again" in version
     assert "croissant.json: distribution is not the parquet files of the folder" in files
-    licence, model = croissant_problems(folder, replace(manifest, licence="MIT", generator_model="org/model"))
-    assert ("license" in licence, "rai:machineAnnotationTools None is not the ['org/model']" in model) == (True, True)
+    model, licence = croissant_problems(folder, replace(manifest, licence="MIT", generator_model="org/model"))
+    assert "rai:machineAnnotationTools None is not the 'org/model' of the manifest" in model
+    assert ": license " in licence

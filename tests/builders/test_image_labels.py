@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import datasets
-import mlcroissant
 import numpy as np
 import pytest
 from PIL import Image
 
-from biasboard.ground.errors import BiasboardError, ConfigError, DataError
+from biasboard.ground.errors import ConfigError, DataError
 from builders.dataset.output import write_dataset
 from builders.image_labels import cifar, drafts
 from builders.image_labels.images import check_labels, label_words
@@ -30,6 +28,7 @@ from schemas.items.image import ImageItem
 from schemas.validate import problems
 from tests import commands
 from tests.builders.image_files import cifar_folder, image_folder, noise
+from tests.hostile.inputs import parquet
 from tests.terminal import without_progress
 
 SIZES = Sizes(n_bias=2, n_pool=3)
@@ -122,15 +121,9 @@ def test_train_and_test_stay_apart_and_a_limit_takes_from_test_alone(tmp_path: P
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated:DeprecationWarning")
-@pytest.mark.filterwarnings("ignore:The inplace keyword:DeprecationWarning")
 def test_a_licence_that_allows_it_makes_a_dataset_that_libraries_read(tmp_path: Path) -> None:
     manifest = built(pets(tmp_path), tmp_path / "out", licence="CC-BY-4.0")
     check_manifest(manifest)
-    records = mlcroissant.Dataset(tmp_path / "out" / "croissant.json").records("pets/test")
-    row = next(iter(records))
-    assert row["pets/test/image"].size == (6, 5)
-    assert row["pets/test/target"].decode() in ("cat", "dog")
     assert not list(problems(tmp_path / "out"))
     loaded = datasets.load_dataset(str(tmp_path / "out"), "pets", split="test", cache_dir=str(tmp_path / "cache"))
     assert isinstance(loaded.features["image"], datasets.Image)
@@ -181,7 +174,6 @@ def photographs() -> dict[str, tuple[bytes, str]]:
     exif = Image.Exif()
     exif[0x112] = 6
     several = {"save_all": True, "append_images": [plain.transpose(Image.Transpose.ROTATE_180)]}
-    palette = plain.quantize(8)
     wide = np.arange(16 * 12, dtype=np.uint16).reshape(12, 16) * 300
     jpeg = saved(plain, "JPEG")
     return {
@@ -189,11 +181,9 @@ def photographs() -> dict[str, tuple[bytes, str]]:
         "upright.jpg": (saved(plain.rotate(3), "JPEG", exif=Image.Exif()), ""),
         "print.jpg": (saved(plain.rotate(5).convert("CMYK"), "JPEG"), ""),
         "scan.png": (saved(Image.fromarray(wide), "PNG"), ""),
-        "clear.png": (saved(palette, "PNG", transparency=0), ""),
         "grey.jpg": (saved(plain.convert("L"), "JPEG"), ""),
-        "bits.png": (saved(plain.convert("1"), "PNG"), ""),
         "moving.png": (saved(plain, "PNG", **several), "is an animation of 2 pictures; take one of them"),
-        "moving.gif": (saved(plain, "GIF", **several), "is a file that ends in '.gif', and an image ends in .png"),
+        "moving.gif": (saved(plain, "GIF"), "is a file that ends in '.gif', and an image ends in .png"),
         "gif.jpg": (saved(plain, "GIF"), "is neither PNG nor JPEG (begins with b'GIF8'); convert it"),
         "cut.jpg": (jpeg[: len(jpeg) // 2], "cannot be decoded ("),
         "empty.jpg": (b"", "is neither PNG nor JPEG (begins with b''); convert it"),
@@ -217,7 +207,7 @@ def test_photographs_are_read_or_refused_in_words(tmp_path: Path) -> None:
         else:
             assert items[place].image.bytes == content, name
     assert (items["cat/turned.jpg"].width, items["cat/turned.jpg"].height) == (12, 16)
-    assert len(files.keys() & {place.removeprefix("cat/") for place in items}) == 7
+    assert len(files.keys() & {place.removeprefix("cat/") for place in items}) == 5
     assert not list(problems(tmp_path / "out"))
 
 
@@ -304,18 +294,11 @@ def test_one_hundred_labels_are_built_from_files_like_those_of_cifar(tmp_path: P
 TRAIN = "cifar100/train-00000-of-00001.parquet"
 
 
-def of_items(folder: Path) -> None:
-    built(pets(folder.parent), folder.parent / "other")
-    shutil.copy(folder.parent / "other/data/pets/test-00000-of-00001.parquet", folder / TRAIN)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (lambda folder: (folder / TRAIN).unlink(), f"no {TRAIN} here; take the files of uoft-cs/cifar100"),
-        (lambda folder: (folder / TRAIN).write_bytes(b"PAR1"), "not a readable parquet file"),
-        (of_items, "is no file of CIFAR-100 as the Hub has it"),
-        (shutil.rmtree, "no such folder"),
+        (lambda folder: parquet({"img": [b"x"]})(folder / TRAIN), "is no file of CIFAR-100 as the Hub has it"),
     ],
 )
 def test_files_that_are_not_like_those_of_cifar_are_named(
@@ -325,13 +308,6 @@ def test_files_that_are_not_like_those_of_cifar_are_named(
     change(folder)
     with pytest.raises(DataError, match=message):
         cifar.read_cifar(folder, None)
-
-
-def test_a_revision_is_for_the_hub_and_the_hub_needs_a_network(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="--revision main: applies to the Hub only"):
-        cifar.read_cifar(cifar_folder(tmp_path / "cifar"), "main")
-    with pytest.raises(BiasboardError, match=f"{cifar.HUB_ID}: cannot be downloaded: .*HF_HUB_OFFLINE is s"):
-        cifar.read_cifar(Path(cifar.HUB_ID), None)
 
 
 @pytest.mark.slow

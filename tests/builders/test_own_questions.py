@@ -10,7 +10,7 @@ import pytest
 from biasboard.ground.errors import ConfigError, DataError
 from builders.build_command import own_name, reject_lines
 from builders.dataset.own_csv import OwnTable, read_tables
-from builders.own_questions.questions import FORM, check, cluster_line, neutral_option
+from builders.own_questions.questions import FORM, KINDS, check, cluster_line, neutral_option
 from schemas.documents.dataset import Reject
 from schemas.files.row_files import read_rows
 from schemas.folders.dataset_folder import read_manifest
@@ -138,37 +138,24 @@ def test_a_file_without_options_and_a_wrong_name_are_one_line(tmp_path: Path) ->
     assert [*reject_lines(rejects, tmp_path)][10:] == [f"  ... and 1 more in {tmp_path}/rejects.parquet"]
 
 
-@pytest.mark.parametrize(
-    ("source", "text", "found"),
-    [
-        (
-            "crows-pairs",
-            ",sent_more,sent_less,stereo_antistereo,bias_type,annotations\n"
-            '0,"Nurses, they say, are kind.","Pilots, they say, are kind.",antistereo,profession,[]\n',
-            ("profession", None, "CC-BY-SA-4.0"),
-        ),
-        (
-            "winoqueer",
-            ",Gender_ID_x,Gender_ID_y,sent_x,sent_y\n0,Nurses,Pilots,Nurses are kind.,Pilots are kind.\n",
-            (None, "Nurses", "unknown"),
-        ),
-    ],
-)
-def test_published_pairs_of_texts_need_no_mapping(
-    tmp_path: Path, source: str, text: str, found: tuple[str | None, str | None, str]
-) -> None:
+def test_published_pairs_of_texts_need_no_mapping(tmp_path: Path) -> None:
     path, dataset = tmp_path / "published.csv", tmp_path / "dataset"
-    path.write_text(text, encoding="utf-8")
-    given = ("--source", source, "--input", path, "--out", dataset)
+    path.write_text(
+        ",sent_more,sent_less,stereo_antistereo,bias_type,annotations\n"
+        '0,"Nurses, they say, are kind.","Pilots, they say, are kind.",antistereo,profession,[]\n'
+    )
+    given = ("--source", "crows-pairs", "--input", path, "--out", dataset)
     commands.run("-m", "biasboard", "build", "own_questions", *given, status=0)
     manifest = read_manifest(dataset)
-    assert manifest.name == source
-    assert (manifest.publish_refusal is None) == (manifest.licence != "unknown")
+    assert (manifest.name, manifest.licence, manifest.publish_refusal) == ("crows-pairs", "CC-BY-SA-4.0", None)
     (item,) = read_rows(dataset / "data/questions/test-00000-of-00001.parquet", OwnQuestion)
-    assert item.question is None
-    assert (item.category, item.group, manifest.licence) == found
+    assert (item.question, item.category, item.group) == (None, "profession", None)
     assert (item.stereotyped, item.antistereotyped) == item.options
     assert item.options[0].startswith("Nurses")
+    path.write_text(",Gender_ID_x,Gender_ID_y,sent_x,sent_y\n0,Nurses,Pilots,Nurses are kind.,Pilots are kind.\n")
+    winoqueer = KINDS["winoqueer"]
+    ((item,), _) = check(winoqueer.read([path], []), winoqueer.given)
+    assert (item.group, item.stereotyped) == ("Nurses", "Nurses are kind.")
 
 
 def test_sixty_questions_become_a_dataset_that_runs(tmp_path: Path) -> None:

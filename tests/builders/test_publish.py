@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import subprocess
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from builders.dataset.output import write_dataset
 from builders.synthbias import embedded
 from schemas.files import contract
 from schemas.outputs.documents import PublishedFiles
-from tests.commands import run, started
+from tests.commands import run
 from tests.fake_hub import READER, WRITER, FakeHub, Fault, Repository, serving, variables
 
 pytestmark = pytest.mark.slow
@@ -155,15 +154,6 @@ def test_a_new_version_deletes_stale_files_and_keeps_the_old_version_and_commits
     assert "holds version 1.1.0, later than 1.0.0" in refusal_without_tag(hub, repository, first)
 
 
-def test_a_manifest_there_that_names_no_paths_deletes_nothing(
-    hub: FakeHub, repository: Repository, second: Path
-) -> None:
-    there = repository.commits[repository.head].files
-    broken = json.loads(there["dataset.json"]) | {"splits": [{"path": ["data"]}, 3], "files": [{"path": {}}, {}]}
-    repository.add("broken", there | {"dataset.json": json.dumps(broken).encode(), STALE: b"old"})
-    assert "  delete" not in call(hub, second, "--dry-run").stdout
-
-
 def refusal_without_tag(hub: FakeHub, repository: Repository, folder: Path) -> str:
     del repository.tags["v1.0.0"]
     return refusal(hub, folder)
@@ -202,26 +192,6 @@ def test_an_answer_of_somebody_else_is_none_of_the_hub(hub: FakeHub, first: Path
     assert (titles(repository), repository.tags) == (["initial commit"], {})
 
 
-def test_killed_between_commit_and_tag_the_rerun_tags(hub: FakeHub, first: Path) -> None:
-    repository = hub.new(REPO)
-    reached, end = threading.Event(), threading.Event()
-
-    def wait() -> None:
-        reached.set()
-        end.wait(60)
-
-    hub.faults["tag"].append(Fault(503, first=wait))
-    words = ("-m", "biasboard", "publish", first, "--repo", REPO)
-    with started(*words, **variables(hub, first.parent / "home")) as command:
-        assert reached.wait(60)
-        command.kill()
-    end.set()
-    assert (titles(repository), repository.tags) == (["synthbias 1.0.0", "initial commit"], {})
-    hub.writes.clear()
-    assert "holds synthbias 1.0.0 already" in call(hub, first).stdout
-    assert (repository.tags, hub.writes) == ({"v1.0.0": repository.head}, ["tag"])
-
-
 def test_other_content_under_an_old_version_is_refused(
     hub: FakeHub, repository: Repository, first: Path, tmp_path: Path
 ) -> None:
@@ -242,12 +212,6 @@ def test_a_tag_on_another_commit_is_refused_and_not_moved(hub: FakeHub, first: P
     start = repository.tags["v1.0.0"] = repository.head
     assert f"tag v1.0.0 is on commit {start[:12]} with other content" in refusal(hub, first)
     assert titles(repository) == ["initial commit"]
-    # Somebody tags while the commit is sent.
-    repository.tags.clear()
-    hub.faults["commit"].append(Fault(first=lambda: repository.tags.update({"v1.0.0": start})))
-    assert "tagging: something else is going on there (409" in refusal(hub, first, status=3)
-    assert "with other content" in refusal(hub, first)
-    assert repository.tags == {"v1.0.0": start}
 
 
 def test_a_repository_of_something_else_is_left_alone(hub: FakeHub, first: Path, tmp_path: Path) -> None:
@@ -287,14 +251,6 @@ def test_a_token_without_the_right_is_one_line(hub: FakeHub, first: Path, token:
     assert said in stderr
     assert token is None or token[3:6] not in stderr
     assert (titles(repository), repository.tags) == (["initial commit"], {})
-
-
-def test_a_private_repository_is_not_shown_to_all(hub: FakeHub, first: Path) -> None:
-    call(hub, first, "--private")
-    assert hub.repositories[REPO].private
-    assert "shows no such repository without a token (401" in refusal(hub, first, "--dry-run", token=None)
-    hub.repositories[REPO].private = False
-    assert "exists and is public, and --private is for new ones" in refusal(hub, first, "--private")
 
 
 def test_a_pull_request_has_the_files_and_no_tag(hub: FakeHub, first: Path) -> None:

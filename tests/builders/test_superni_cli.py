@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
-from collections import Counter
 from pathlib import Path
 from typing import Any, cast
 
@@ -84,19 +82,12 @@ def test_published_tasks_of_a_folder_are_built_and_the_missing_ones_listed(tmp_p
         "Apache-2.0 (repository); instances: not told",
         "none, as they are single words",
     ]
-    parameters = manifest.parameters
-    assert (parameters["tasks"], parameters["n_tasks"], parameters["n_wanted_tasks"]) == ("published", 2, 279)
-    assert str(parameters["missing_tasks"]).count(", ") == 276
-    assert parameters["other_counts"] == (
-        f"{PUBLISHED[0]}: 200 items instead of 5912; {PUBLISHED[1]}: 100 items instead of 1818"
-    )
+    assert str(manifest.parameters["missing_tasks"]).count(", ") == 276
     items = items_of(tmp_path / OF_TASKS)
     sizes = {split: len(of_split) for (config, split), of_split in items.items() if config == PUBLISHED[1]}
     assert sizes == {"test": 4, "bias": 32, "pool": 64, "content_free": 43}
     assert {item.flags for item in items[PUBLISHED[0], "content_free"]} == {("label_with_period",)}
     assert {item.flags[0] for item in items[PUBLISHED[1], "test"]} == {"small_test_split"}
-    counts = {count.rule: count.n for count in manifest.flags}
-    assert (counts["label_with_period"], counts["small_test_split"]) == (200 + 43, 100 + 43)
     assert "143 small_test_split" in told
 
 
@@ -131,23 +122,3 @@ def test_a_named_task_that_cannot_be_used_is_an_error_and_a_published_one_is_dro
     assert f"dropped 1 task: {PUBLISHED[0]} (the only label is 'Yes')" in from_folder(tmp_path)
     rejects = read_manifest(tmp_path / OF_TASKS).rejects
     assert {count.rule: count.n for count in rejects if count.n} == {"one_label": 1}
-
-
-@pytest.mark.slow
-def test_the_real_files_build(shared_data: Path, tmp_path: Path) -> None:
-    source = shared_data / "superni"
-    done = run(tmp_path, "--source", "natural-instructions", "--input", str(source / "tasks"))
-    assert "5 of 279 tasks found" in done.stdout
-    items = items_of(tmp_path / OF_TASKS)
-    for config in read_manifest(tmp_path / OF_TASKS).configs:
-        raw = json.loads((source / "tasks" / f"{config}.json").read_text(encoding="utf-8"))["Instances"]
-        taken = Counter((one.text, one.target) for split in ("test", "bias", "pool") for one in items[config, split])
-        assert taken <= Counter((row["input"], row["output"][0]) for row in raw)
-        assert taken.total() == min(1096, len(raw))
-        labels = tuple(sorted({row["output"][0] for row in raw}))
-        assert {item.labels for item in items[config, "content_free"]} == {labels}
-    sizes = {config[:8].rstrip("_"): len(items[config, "test"]) for config, split in items if split == "test"}
-    assert sizes == {"task073": 979, "task156": 1000, "task318": 627, "task875": 1000, "task1393": 400}
-    # The instruction of task875 speaks of six emotions and names five.
-    emotions = [item for (config, _), of_split in items.items() if config.startswith("task875") for item in of_split]
-    assert {item.flags for item in emotions if item.target == "sadness"} == {("label_not_in_instruction",)}

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from builders.superni import embedded
 from builders.superni.items import (
     FEW_TEST,
     SPLITS,
@@ -116,20 +119,6 @@ def test_defects_of_the_task_flag_every_item(n_items: int, limit: int, is_small:
 
 
 @pytest.mark.parametrize(
-    ("labels", "instruction", "unnamed"),
-    [
-        (["joy", "sadness"], "Choose 'joy' or 'anger'.", {"sadness"}),
-        (["Yes", "No"], "Answer yes or no.", set()),
-        (["1", "10"], "Answer with a number from 10 to 20.", {"1"}),
-        (["not related"], "Answer related or not.", {"not related"}),
-        (["."], "Answer with a full stop.", {"."}),
-    ],
-)
-def test_a_label_is_named_as_words_of_its_own(labels: list[str], instruction: str, unnamed: set[str]) -> None:
-    assert unnamed_labels(labels, instruction) == unnamed
-
-
-@pytest.mark.parametrize(
     ("text", "labels", "target", "found"),
     [
         ("Which? (A) wren (B) oak (C) tin", "A B C D", "B", "A B C"),
@@ -156,3 +145,15 @@ def test_items_with_own_candidates_have_them_as_labels_or_a_flag() -> None:
     assert (items["001"].labels, items["002"].labels) == (("A", "B", "C", "D"), ("A", "B", "C"))
     assert (items["000"].labels, items["000"].flags[1:]) == (("A", "B", "C", "D"), ("candidates_unclear",))
     assert sum("candidates_unclear" in item.flags for item in items.values()) == 1
+
+
+def test_embedded_tasks_have_inputs_that_differ_and_instructions_that_name_every_label() -> None:
+    tasks = {name: read() for name, read in embedded.source_tasks().items()}
+    assert Counter(len(labels_of(content)) for content in tasks.values()) == {2: 3, 3: 2, 4: 3, 6: 1, 12: 1}
+    assert {name for name, content in tasks.items() if content.equivalent_labels} == {"odd_one_out", "find_the_kind"}
+    for content in tasks.values():
+        texts = [instance.text for instance in content.instances]
+        assert len(set(texts)) == len(texts) >= 220
+        assert not [text for text in texts if re.search(r"[{}]|  | [.,!?]|\.\.", text)]
+        assert unnamed_labels(labels_of(content), content.instruction) == set()
+        assert {item.flags for item in all_items(content)} == {()}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
-from builders.superni import drafts, natural_instructions
+from builders.superni import natural_instructions
 from builders.superni.items import SourceTasks, labels_of
 from builders.superni.task_choice import content_refusal, named_tasks, published_tasks
 from tests.builders.superni_files import instances, text_of, write_old_task, write_task
@@ -125,18 +125,6 @@ def test_tasks_are_named_by_full_name_or_number(tmp_path: Path) -> None:
         named_tasks(["184"], found)
     with pytest.raises(ConfigError, match="--tasks task07_made: the source has no such task; have: task007_made"):
         named_tasks(["task07_made"], found)
-
-
-def test_published_tasks_are_joined_by_their_full_names(tmp_path: Path) -> None:
-    places(tmp_path, "task050_multirc_answerability", "task056_another_name")
-    made = drafts.draft(tmp_path)
-    assert {split.config for split in made.splits} == {"task050_multirc_answerability"}
-    missing = str(made.parameters["missing_tasks"]).split(", ")
-    assert len(missing) == 278
-    assert "task056_multirc_classify_correct_answer" in missing
-    (tmp_path / "task050_multirc_answerability.json").unlink()
-    with pytest.raises(DataError, match="has none of the 279 tasks; have: task056_another_name; name others"):
-        drafts.draft(tmp_path)
 
 
 @pytest.mark.parametrize(

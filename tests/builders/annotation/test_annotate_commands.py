@@ -15,11 +15,12 @@ from pathlib import Path
 
 import pytest
 
+from biasboard.ground.errors import DataError
 from builders.dataset.output import write_dataset
 from builders.synthbias.annotation.annotated import AnnotatedDataset, sentence_of
 from builders.synthbias.annotation.entrance import TEST
 from builders.synthbias.annotation.model_votes import DATASET, questions_draft
-from builders.synthbias.annotation.state import State, read_state, write_state
+from builders.synthbias.annotation.state import State, check_dataset, note_dataset, read_state, write_state
 from builders.synthbias.annotation.votes import AnnotatorKind, Status, Vote, VoteQuestion
 from evaluators.task import Asked
 from evaluators.tasks.instructions.instruction_task import TASK
@@ -130,34 +131,18 @@ def test_a_state_of_another_dataset_is_noticed(
     assert f"{n} of {2 * n} {of}; they count for nothing" in said
 
 
-@pytest.mark.slow
 def test_a_state_stays_with_the_dataset_and_version_on_which_it_was_begun(
-    dataset: Path, annotate: Annotate, tmp_path: Path
+    dataset: Path, annotated: AnnotatedDataset, tmp_path: Path
 ) -> None:
-    shutil.copytree(dataset, tmp_path / "d")
-    annotate("plan", "d", "--state", "s")
-    path = tmp_path / "s" / "annotated.json"
-    begun = json.loads(path.read_text())
-    manifest = read_manifest(tmp_path / "d")
-    assert begun == {"name": "synthbias", "version": manifest.version, "content_sha256": manifest.content_sha256}
-    commands = (
-        ("plan", "d"),
-        ("export", "d", "--out", "tasks"),
-        ("serve", "d"),
-        ("decide", "d"),
-    )
-    path.write_text(json.dumps({**begun, "version": "0.1.0"}), encoding="utf-8")
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    for arguments in commands:
-        said = annotate(*arguments, "--state", "s", status=1)
-        own = f"synthbias {manifest.version} with content {manifest.content_sha256[:12]}"
-        assert f"begun on synthbias 0.1.0 with content {begun['content_sha256'][:12]}, but d is {own}; give" in said
-        assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
-    path.write_text("{}", encoding="utf-8")
-    assert "annotated.json: does not name a dataset; remove it" in annotate("plan", "d", "--state", "s", status=1)
-    path.unlink()
-    annotate("plan", "d", "--state", "s")
-    assert json.loads(path.read_text()) == begun
+    note_dataset(tmp_path, annotated.manifest)
+    check_dataset(tmp_path, dataset, annotated.manifest)
+    later = replace(annotated.manifest, version="9.0.0")
+    note_dataset(tmp_path, later)
+    with pytest.raises(DataError, match=r"begun on synthbias 3\.0\.0 with content .*, but .* is synthbias 9\.0\.0"):
+        check_dataset(tmp_path, dataset, later)
+    (tmp_path / "annotated.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(DataError, match=r"annotated\.json: does not name a dataset; remove it"):
+        check_dataset(tmp_path, dataset, annotated.manifest)
 
 
 @pytest.mark.slow

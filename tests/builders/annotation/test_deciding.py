@@ -35,7 +35,6 @@ from builders.synthbias.annotation.deciding import (
 )
 from builders.synthbias.annotation.state import State
 from builders.synthbias.annotation.votes import AnnotatorKind, Ballot, Status, VoteQuestion
-from builders.synthbias.minimal_pairs import CONFIGS
 from schemas import validate
 from schemas.documents.dataset import Manifest, Reject
 from schemas.files import row_files
@@ -326,37 +325,17 @@ def test_an_unknown_alpha_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
         assert reason in str(found.alpha_reason)
 
 
-@pytest.mark.slow
-def test_a_report_counts_items_pairs_and_colleagues(annotated: AnnotatedDataset) -> None:
-    pairs = list(annotated.pairs.values())
-    found = unanimous(annotated, otherwise={pairs[0][0].pair_id: None})
-    contrary = [
-        vote
-        for item in list(annotated.items.values())[2:12]
-        if annotated.groups[item.item_id] == "A"
-        for vote in votes(item, "contrary", BALLOTS["incoherent"])
+def test_a_report_compares_each_annotator_with_the_majority_of_the_others(annotated: AnnotatedDataset) -> None:
+    items = list(annotated.items.values())
+    rows = [vote for name in "abc" for item in items[:4] for vote in votes(item, name, right(item))]
+    rows += [vote for item in items[:2] for vote in votes(item, "contrary", BALLOTS["incoherent"])]
+    state = State(tuple(rows), active("a", "b", "c", "contrary"))
+    cells = [line.split() for line in report_lines(annotated, state, Policy()) if line]
+    assert [row[5:] for row in cells if row[0] in state.annotators] == [[*["4", "100.0", "%"]]] * 3 + [
+        ["2", "0.0", "%"]
     ]
-    model = list(votes(pairs[1][0], "model", right(pairs[1][0])))
-    annotators = {**found.annotators, **active("contrary"), **active("model", kind=AnnotatorKind.MODEL)}
-    state = State((*found.rows, *contrary, *model), annotators)
-    rows = report_rows(annotated, state)
-    votes_per_item = {int(row[0]): int(row[1]) for row in rows if len(row) == 2 and row[0].isdecimal()}
-    assert votes_per_item == {0: 2, 4: 38 - len(contrary), 5: len(contrary)}
-    assert [row[:8] for row in rows if row[0] in CONFIGS] == [
-        ["type1", *["20", "18", "0", "2", "10", "9", "0"]],
-        ["type2", *["20", "20", "0", "0", "10", "10", "0"]],
-    ]
-    assert ["undecided:", "2", "items"] in rows
-    by_name = {row[0]: row[4:] for row in rows if row[0] in annotators}
-    assert by_name["contrary"] == ["yes", str(len(contrary)), "0.0", "%"]
-    assert by_name["model"] == ["no", "1", "100.0", "%"]
-    assert by_name["A0"][2:] == ["100.0", "%"]
     # Nobody belongs to the majority of the others.
-    item = pairs[0][0]
+    (item, *_) = items
     of_two = State((*votes(item, "a", BALLOTS["open"]), *votes(item, "b", BALLOTS["incoherent"])), active("a", "b"))
-    assert [row[5:] for row in report_rows(annotated, of_two) if row[0] in "ab"] == [["1", "0.0", "%"]] * 2
-
-
-def report_rows(annotated: AnnotatedDataset, state: State) -> list[list[str]]:
-    """The cells of the lines of a report that are not empty."""
-    return [line.split() for line in report_lines(annotated, state, Policy()) if line]
+    cells = [line.split() for line in report_lines(annotated, of_two, Policy()) if line]
+    assert [row[5:] for row in cells if row[0] in ("a", "b")] == [["1", "0.0", "%"]] * 2

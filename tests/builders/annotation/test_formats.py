@@ -6,7 +6,6 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
 from builders.synthbias.annotation.annotated import AnnotatedDataset, asked_id, sentence_of
-from builders.synthbias.annotation.deciding import Policy, counting_ballots, decide_pairs, tally_of
+from builders.synthbias.annotation.deciding import Policy, decide_pairs
 from builders.synthbias.annotation.entrance import TEST
 from builders.synthbias.annotation.planning import plan_batch
 from builders.synthbias.annotation.platforms import (
@@ -27,7 +26,7 @@ from builders.synthbias.annotation.platforms import (
 )
 from builders.synthbias.annotation.state import State, read_state, write_state
 from builders.synthbias.annotation.vote_intake import Intake, take_in
-from builders.synthbias.annotation.votes import AnnotatorKind, Ballot, Status, VoteQuestion
+from builders.synthbias.annotation.votes import AnnotatorKind, Ballot, VoteQuestion
 from schemas.items.coreference import CoreferenceItem
 from tests.builders.annotation.made_votes import BALLOTS, EMPTY, active, csv_of, right, unanimous, wrong
 
@@ -96,7 +95,7 @@ def taken_in(annotated: AnnotatedDataset, state: State, paths: Iterable[Path], f
     return take_in(annotated, state, submissions)
 
 
-def test_a_round_trip_with_accidents_repetitions_and_an_exclusion(annotated: AnnotatedDataset, tmp_path: Path) -> None:
+def test_a_round_trip_with_accidents_and_repetitions(annotated: AnnotatedDataset, tmp_path: Path) -> None:
     form = Format.LABEL_STUDIO
     paths = []
     for group, text in exported(annotated, form).items():
@@ -124,20 +123,6 @@ def test_a_round_trip_with_accidents_repetitions_and_an_exclusion(annotated: Ann
     assert twice.state == intake.state
     write_state(folder, intake.state, twice.state)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
-
-    # An excluded annotator leaves votes but no weight: one more each on the sides that lost one.
-    everybody = active(*intake.state.annotators)
-    rows = intake.state.rows
-    assert {pair.verdict for pair in decide_pairs(annotated, State(rows, everybody), Policy())} == {"accepted"}
-    bot = replace(everybody["label-studio-2"], status=Status.EXCLUDED, reason="bot")
-    state = State(rows, {**everybody, bot.annotator_id: bot})
-    ballots = counting_ballots(state, Policy())
-    for item_id, group in annotated.groups.items():
-        assert tally_of(list(ballots[item_id].values())).coherent.n == (3 if group == "A" else 4)
-    decisions = decide_pairs(annotated, state, Policy())
-    assert {pair.verdict for pair in decisions} == {"undecided"}
-    requests = plan_batch(decisions, annotated.groups, state)
-    assert {(request.group, request.n_votes) for request in requests} == {("A", 1)}
 
 
 def test_the_canonical_csv_round_trips_models_too(annotated: AnnotatedDataset, tmp_path: Path) -> None:
@@ -181,17 +166,6 @@ def test_a_form_is_filled_in_and_handed_back(annotated: AnnotatedDataset, tmp_pa
     assert (intake.refused, set(intake.state.annotators)) == ((), {f"{group}{n}" for group in "AB" for n in range(4)})
     tested = State(intake.state.rows, active(*intake.state.annotators))
     assert {pair.verdict for pair in decide_pairs(annotated, tested, Policy())} == {"accepted"}
-
-
-def test_a_form_may_be_unfinished(annotated: AnnotatedDataset, tmp_path: Path) -> None:
-    text = exported(annotated, Format.CSV)["A"]
-    path = tmp_path / "anna.csv"
-    path.write_text(text, encoding="utf-8")
-    assert read_submissions(path, Format.CSV, column_map((), Format.CSV)) == []
-    first = rows_of(text)[0]["item_id"]
-    path.write_bytes(filled(text, "anna", lambda given: Ballot(given == first or None, given == first or None, None)))
-    intake = taken_in(annotated, EMPTY, [path], Format.CSV)
-    assert (intake.n_added, intake.refusals["incomplete"]) == (0, len(annotated.items) // 2)
 
 
 @pytest.mark.parametrize("form", [Format.CSV, Format.LABEL_STUDIO])
