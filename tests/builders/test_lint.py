@@ -52,22 +52,17 @@ def test_a_sound_file_has_no_findings(tmp_path: Path) -> None:
 
 
 def test_a_thousand_broken_rows_are_a_thousand_findings_and_the_others_are_checked(tmp_path: Path) -> None:
-    broken = [
-        "type1,too short\r\n",
-        'type1,"never closed,cook,nurse,he,ambiguous\r\n',
-        'type1,"closed" too early,cook,nurse,he,ambiguous\r\n',
-        "type1,a,b,c,d,e,f,g\r\n",
-    ]
+    broken = ["type1,too short\r\n", 'type1,"never closed,cook,nurse,he,ambiguous\r\n', "type1,a,b,c,d,e,f,g\r\n"]
     path = written(tmp_path / "mine.csv", HE, SHE)
     between = ",".join((HE[0], HE[1].replace("cook", "guard"), "guard", *HE[3:])) + "\r\n"
     with path.open("a", newline="") as file:
-        file.writelines(broken[number % 4] + between * (number % 100 == 0) for number in range(1_000))
+        file.writelines(broken[number % 3] + between * (number % 100 == 0) for number in range(1_000))
     report = lint([path])
-    assert report.counts["broken_row"] == 1_000
-    assert report.n_sentences == 2 + 10
     # The ten rows between are the same; that they have no counterpart either is not said.
-    assert report.counts["duplicate_text"] == 10
-    assert "unpaired" not in report.counts
+    assert (report.n_sentences, report.counts) == (
+        12,
+        {"broken_row": 1_000, "duplicate_text": 10, "shared_template": 12},
+    )
     done = run(path)
     assert done.returncode == 1
     assert done.stdout.count("  error     broken_row") == 10

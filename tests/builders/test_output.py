@@ -109,7 +109,7 @@ def test_a_folder_is_replaced_only_when_asked_and_only_if_it_holds_the_same_data
         with pytest.raises(ConfigError, match=said):
             write_dataset(of, place, overwrite=overwrite)
     assert (files_of(folder), files_of(precious)) == (before, {"thesis.txt": b"years of work"})
-    write_dataset(embedded.draft(seed=5, limit=40), folder, overwrite=True)
+    write_dataset(embedded.draft(limit=44), folder, overwrite=True)
     assert files_of(folder) != before
 
 

@@ -158,6 +158,7 @@ def test_published_pairs_of_texts_need_no_mapping(tmp_path: Path) -> None:
     assert (item.group, item.stereotyped) == ("Nurses", "Nurses are kind.")
 
 
+@pytest.mark.slow
 def test_sixty_questions_become_a_dataset_that_runs(tmp_path: Path) -> None:
     rows = [
         f"Who forgot the key of the {room}?,{nurse} and {pilot} left it.{told},{nurse},{pilot},Nobody knows,{of},{room}"

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.strict_json import JsonValue
 from builders.own_questions.published_json import read_bbq, read_stereoset
 from builders.own_questions.questions import check
@@ -176,24 +175,6 @@ def test_examples_of_stereoset_have_two_sides_and_an_unrelated_text(tmp_path: Pa
         "dev.json:data.intrasentence[1]": "has 0 sentences labelled , not one of each of three",
         "dev.json:data.intrasentence[2]": "has no sentences",
     }
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("", "is empty; give data/dev.json"),
-        ("[", "not strict JSON: .*; give data/dev.json"),
-        ("{}", "has no data; give data/dev.json"),
-        ('{"data": {"intrasentence": 3}}', "data.intrasentence is no list; give data/dev.json"),
-    ],
-)
-def test_a_file_that_is_not_stereoset_is_one_line(tmp_path: Path, text: str, told: str) -> None:
-    path = tmp_path / "dev.json"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(DataError, match=f"dev.json: {told}"):
-        read_stereoset([path], [])
-    with pytest.raises(ConfigError, match="--map group=target: the fields of this source have fixed names; leave it"):
-        read_stereoset([path], ["group=target"])
 
 
 def test_published_files_become_datasets(tmp_path: Path) -> None:

@@ -123,8 +123,6 @@ def test_defects_of_the_task_flag_every_item(n_items: int, limit: int, is_small:
     [
         ("Which? (A) wren (B) oak (C) tin", "A B C D", "B", "A B C"),
         ("Which?\nA) wren\nB) oak", "A B C D", "A", "A B"),
-        ("Which? A. wren B. oak C. tin", "A B C D", "C", "A B C"),
-        ("Which? (A)wren (B)oak", "A B C D", "D", None),
         ("Which? (A) wren", "A B C D", "A", None),
         ("Which? 1) wren 2) oak 11) tin", "1 11 2 3", "1", "1 11 2"),
         ("It cost 3.1) wren, 2) oak", "1 2", "2", None),

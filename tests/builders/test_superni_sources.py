@@ -73,12 +73,6 @@ def test_a_broken_file_is_named_with_the_way_out(tmp_path: Path, content: bytes 
         natural_instructions.read_task(path)
 
 
-def test_the_table_has_what_files_of_published_tasks_lack(tmp_path: Path) -> None:
-    name = "task156_codah_classification_adversarial"
-    content = natural_instructions.read_task(write_task(tmp_path, name, instances(100, ["yes", "no"])))
-    assert (content.category, content.equivalent_labels, content.own_candidates) == ("Text Completion", True, False)
-
-
 def test_rows_that_cannot_be_used_are_rejects_with_a_rule(tmp_path: Path) -> None:
     rows: list[tuple[object, object, object, str]] = [
         ("a", "text", ["yes"], "a"),

@@ -189,9 +189,7 @@ def answering(answers: object, **more: object) -> str:
 
 REQUESTS: dict[str, str] = {
     "a method alone": "GET\r\n\r\n",
-    "another protocol": "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
     "an address of 100,000 letters": f"GET /{'x' * 100_000} HTTP/1.1\r\n\r\n",
-    "1,000 headers": f"GET /TOKEN/ HTTP/1.1\r\n{OWN}" + "X: y\r\n" * 1_000 + "\r\n",
     "a token that is not ASCII": "GET /\xff\xfe/turn HTTP/1.1\r\nHost: HOST\r\n\r\n",
     "a length of 5,000 digits": posted("{}", length=DIGITS),
     "a length below 0": posted("{}", length=-1),

@@ -109,13 +109,3 @@ def test_a_phone_by_touch_in_the_dark_has_a_page_that_resumes_and_that_axe_accep
         expect(page.locator("#sentence")).to_be_visible()
         expect(page.locator("#count")).to_have_text("1 of 3")
         context.close()
-
-
-def test_a_server_that_is_gone_is_said_in_words(annotated: AnnotatedDataset, browser: Browser, tmp_path: Path) -> None:
-    with served(annotated, tmp_path, passed=True) as address:
-        page = visit(browser, address).page
-        page.keyboard.press("Enter")
-    for key in "yyy":
-        page.keyboard.press(key)
-    expect(page.locator("#error")).to_contain_text("The server does not answer. Start it again")
-    page.context.close()
