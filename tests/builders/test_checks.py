@@ -60,6 +60,7 @@ SPOILT: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
     ("third_occupation two_occupations", SOUND.replace("market", "market of the lawyer"), {}),
     ("repeated_occupation two_occupations pronoun_last", SOUND.replace("left", "left with the nurse"), {}),
     ("articles", SOUND.replace("the nurse", "a nurse"), {}),
+    ("articles missing_occupation two_occupations", SOUND.removeprefix("The ").capitalize(), {}),
     ("articles coordinated_without_article", SOUND.replace("cook met the nurse", "cook and nurse met"), {}),
     ("occupation_possessive spelling", SOUND.replace("cook", "cook's dog"), {}),
     ("one_pronoun", SOUND.replace("left", "left and he slept"), {}),
