@@ -11,7 +11,6 @@ import typer
 
 from biasboard.ground.command_line import LazyCommand, command_group, one_line_errors
 from biasboard.ground.errors import ConfigError
-from biasboard.ground.options import finite
 from biasboard.ground.progress import steps
 from builders.build_command import (
     DatasetVersion,
@@ -57,16 +56,6 @@ def build(
         int | None,
         typer.Option(min=1, help="Minimal pairs that each cell keeps (generated only). Default: 5."),
     ] = None,
-    near: Annotated[
-        float | None,
-        typer.Option(
-            "--near-duplicates",
-            min=0.05,
-            max=1.0,
-            callback=finite,
-            help="Jaccard similarity of the wording from which a sentence repeats an earlier one (generated only).",
-        ),
-    ] = None,
     mapped: Annotated[
         list[str] | None,
         typer.Option(
@@ -85,14 +74,13 @@ def build(
             "(csv only).",
         ),
     ] = False,
-    added: Annotated[
-        list[Path] | None,
+    pairs: Annotated[
+        Path | None,
         typer.Option(
             "--with",
             metavar="DATASET",
-            help="Dataset of minimal pairs, such as a generated one: with csv, its pairs are put into the same dataset "
-            "as your sentences, without repetitions (repeatable); with families, each pair becomes a set of pronoun "
-            "families where its case and verb allow it.",
+            help="Dataset of minimal pairs, such as a generated one, each of which becomes a set of pronoun families "
+            "where its case and verb allow it (families only).",
         ),
     ] = None,
     name: Annotated[
@@ -120,27 +108,25 @@ def build(
     with one_line_errors():
         path = inputs[0] if inputs else None
         check_input(BUILDER.source(source), path)
-        of_pairs = source == "families" and bool(added)
         for option, value, is_known, where in (
             ("--seed", seed, source in ("embedded", "families"), "the embedded and families sources"),
             ("--per-cell", per_cell, source == "generated", "the generated source"),
-            ("--near-duplicates", near, source == "generated", "the generated source"),
             ("--map", mapped or None, source == "csv", "the csv source"),
             ("--complete-pairs", complete_pairs or None, source == "csv", "the csv source"),
             ("--licence", licence, source == "csv", "the csv source"),
-            ("--with", added or None, source == "csv" or of_pairs, "the csv and families sources"),
-            ("--name", name, source == "csv" or of_pairs, "the csv source, and for families --with"),
+            ("--with", pairs, source == "families", "the families source"),
+            ("--name", name, source == "csv" or pairs is not None, "the csv source, and for families --with"),
         ):
             if value is not None and not is_known:
                 raise ConfigError(f"{option}: is for {where} alone; leave it out")
         if source != "csv" and len(inputs or ()) > 1:
             raise ConfigError("--input: only the csv source reads several; give one")
-        if of_pairs and (seed is not None or len(added or ()) > 1):
-            raise ConfigError("--source families --with takes one dataset, and no --seed; leave the others out")
-        others = [read_annotated(other) for other in added or []]
+        if pairs is not None and seed is not None:
+            raise ConfigError("--source families --with takes no --seed; leave it out")
+        annotated = None if pairs is None else read_annotated(pairs)
         default = BUILDER.source(source).default_out
-        if of_pairs:
-            default = default.with_name(f"{others[0].manifest.name}-families")
+        if annotated is not None:
+            default = default.with_name(f"{annotated.manifest.name}-families")
         default = default if name is None else default.with_name(dataset_name(name))
         folder = target_folder(out, default, overwrite=overwrite)
         with steps() as report:
@@ -150,7 +136,6 @@ def build(
                 draft = own_sentences.draft(
                     tables,
                     name=default.name,
-                    added=others,
                     complete_pairs=complete_pairs,
                     licence=checked_licence(licence),
                     limit=limit,
@@ -158,16 +143,16 @@ def build(
                 )
                 for table in tables:
                     typer.echo(table.told, err=True)
-            elif of_pairs:
-                draft = family_sets.draft(others[0], name=default.name, limit=limit)
+            elif annotated is not None:
+                draft = family_sets.draft(annotated, name=default.name, limit=limit)
             elif path is None:
                 of_source = families.draft if source == "families" else embedded.draft
                 draft = of_source(seed=embedded.DEFAULT_SEED if seed is None else seed, limit=limit)
             elif source == "synthbias":
                 draft = published.draft(path, limit=limit, report=report)
             elif source == "generated":
-                limits = generated.limits_of(path, per_cell, near)
-                draft = generated.draft(path, limits, limit=limit, report=report)
+                of_cell = per_cell or generated.per_cell_of(path)
+                draft = generated.draft(path, of_cell, limit=limit, report=report)
             else:
                 draft = winobias.draft(path, limit=limit)
             manifest = write_dataset(draft, folder, version=dataset_version, overwrite=overwrite, report=report)
@@ -201,7 +186,7 @@ COMMANDS = {
     ),
     "lint": LazyCommand(
         "builders.synthbias.lint:lint_command",
-        "Check sentences with two occupations and a pronoun: every finding with its line, counts, and the balance.",
+        "Check sentences with two occupations and a pronoun: every finding with its line, and counts.",
     ),
     "lean": LazyCommand(
         "builders.synthbias.position_lean:measure",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple, TypeVar
 
 from builders.dataset.card import Annotation, Card
@@ -70,8 +71,7 @@ def draft(*, seed: int = DEFAULT_SEED, limit: int | None = None) -> Draft[Corefe
     Raises:
         ConfigError: the limit is too small to keep a pair of each type.
     """
-    pairs, narrow = occupation_pairs()
-    checked = check(candidates(pairs, seed=seed))
+    narrow, checked = _checked_pairs(seed)
     splits = take_pairs([split_of(config, checked.items) for config in CONFIGS], limit)
     return Draft(
         name="synthbias",
@@ -89,6 +89,12 @@ def draft(*, seed: int = DEFAULT_SEED, limit: int | None = None) -> Draft[Corefe
         reject_rules=reject_rules(),
         card=_card(splits),
     )
+
+
+@cache  # Any limit takes from the same sentences, and to check them takes a second.
+def _checked_pairs(seed: int) -> tuple[list[Reject], CheckedItems]:
+    pairs, narrow = occupation_pairs()
+    return narrow, check(candidates(pairs, seed=seed))
 
 
 def reject_rules() -> tuple[Rule, ...]:

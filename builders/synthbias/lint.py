@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection as Names
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import chain
@@ -20,16 +20,14 @@ from biasboard.ground.command_line import EXIT_ERROR, one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.plain_text import github_annotation, printable
 from builders.build_command import aligned
-from builders.dataset.card import CardTable
 from builders.dataset.own_csv import read_tables
 from builders.synthbias.checks.catalogue import ABOUT_OCCUPATIONS, CATALOGUE, LINT, findings_in
-from builders.synthbias.checks.check import SEVERITIES, SentenceCheck, SentenceFinding, Severity, at_least
+from builders.synthbias.checks.check import SEVERITIES, SentenceFinding, Severity, at_least
 from builders.synthbias.checks.sentence import Collection, Sentence, required
 from builders.synthbias.own_sentences import FORM, sentence_of, sides_of
-from schemas.lexicon import occupations
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 CHECKS = ("broken_row", "two_occupations", "wrong_answer", "one_sided", "telling_place", *LINT)
 """Names of all checks that a report can name."""
@@ -38,7 +36,6 @@ _LEVELS: Mapping[Severity, str] = {"error": "error", "warning": "warning", "revi
 # The published sentences mean the last occupation in .70 of cases; in fewer than ten, such a share is often chance.
 _MOST_TELLING = 0.75
 _LEAST_SENTENCES = 10
-_POSITIONS = ("first", "last")
 
 
 @one_line_errors("stopped; nothing was checked")
@@ -76,7 +73,7 @@ def lint_command(
         Literal["text", "github"], typer.Option("--format", help="Lines for people, or annotations of GitHub.")
     ] = "text",
 ) -> None:
-    """Check sentences with two occupations and a pronoun: every finding with its line, counts, and the balance.
+    """Check sentences with two occupations and a pronoun: every finding with its line, and counts.
 
     An error contradicts the data or its design, a warning is a likely defect, a review needs a reader, and a note is a
     peculiarity that harms nothing. Broken rows are findings; the rows behind them are checked all the same.
@@ -98,15 +95,13 @@ def lint_command(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LintReport:
-    """The findings in some files, and the balance of their sentences."""
+    """The findings in some files."""
 
     files: tuple[str, ...]
     n_sentences: int
     n_pairs: int
     findings: tuple[SentenceFinding, ...]
     """Sorted by file and line; those about a whole file come first."""
-    balance: pd.DataFrame
-    """See :func:`balance_of`."""
     told: tuple[str, ...]
     """Which columns of each file are taken for what."""
 
@@ -156,23 +151,15 @@ def lint(paths: Sequence[Path], *, mapped: Sequence[str] = (), ignored: Names[st
         told: set[str] = set()
         if file_of(sentences[index].id) in one_sided or found & {"duplicate_text", "repeated_wording"}:
             told |= {"unpaired"}
-        # What the readers of the case say of a form that cannot stand there means nothing.
-        if "pronoun_form" in found:
-            told |= {"pronoun_case_error", "pronoun_case_review"}
         if index in unclear:
             told |= {*ABOUT_OCCUPATIONS}
-        for finding in of_sentence:
-            if finding.check not in told:
-                check = CATALOGUE[finding.check]
-                mended = check.suggestion(sentences[index]) if isinstance(check, SentenceCheck) else None
-                findings.append(finding._replace(suggestion=mended))
+        findings.extend(finding for finding in of_sentence if finding.check not in told)
     kept = (finding for finding in findings if finding.check not in ignored)
     return LintReport(
         files=tuple(map(str, files)),
         n_sentences=len(sentences),
         n_pairs=len(collection.pairs),
         findings=tuple(sorted(kept, key=lambda one: (_file_of(one), one.line or 0, CHECKS.index(one.check)))),
-        balance=balance_of(sentences),
         told=tuple(table.told for table in tables),
     )
 
@@ -218,53 +205,6 @@ def _telling_places(sentences: Sequence[Sentence]) -> Iterator[tuple[str, str]]:
             yield path, f"{share}; write more in which it is the other one"
 
 
-def balance_of(sentences: Iterable[Sentence]) -> pd.DataFrame:
-    """Return a row for each of the two occupations of each sentence that names just these.
-
-    Returns:
-        Columns ``type``, ``occupation``, ``stereotype`` (the list that it is on), ``position`` (first or last) and
-        ``role``: meant, not meant, or open if either of the two may be meant.
-    """
-    import pandas as pd
-
-    rows = []
-    for sentence in sentences:
-        order = list(dict.fromkeys(mention.text for mention in sentence.targets))
-        if len(order) != 2:
-            continue
-        for position, name in zip(_POSITIONS, order, strict=True):
-            role = "open" if sentence.referent is None else "meant" if sentence.referent == name else "not meant"
-            rows.append((sentence.type or "no type", name, occupations()[name].stereotype, position, role))
-    return pd.DataFrame(rows, columns=["type", "occupation", "stereotype", "position", "role"])
-
-
-def balance_table(balance: pd.DataFrame) -> CardTable:
-    """Return who is mentioned first and who is meant, by position and stereotype, with a column for each type."""
-    types = sorted(set(balance["type"]))
-    # Each sentence has exactly one occurrence mentioned first, and at most one that is meant.
-    first, meant = balance["position"] == "first", balance["role"] == "meant"
-    place = {f"{name} mentioned": balance["position"] == name for name in _POSITIONS}
-    listed = {f"{name}-stereotyped": balance["stereotype"] == name for name in ("male", "female")}
-    both = {f"{one}, {other}": place[one] & listed[other] for one in place for other in listed}
-    rows = [
-        *((f"mentioned first: {name}", first & holds, first) for name, holds in listed.items()),
-        *((f"meant: {name}", meant & holds, meant) for name, holds in (place | listed | both).items()),
-    ]
-
-    def cell(holds: pd.Series[bool], base: pd.Series[bool], kind: str) -> str:
-        of_type = balance["type"] == kind
-        n, total = int((holds & of_type).sum()), int((base & of_type).sum())
-        return f"{n} ({n / total:.3f})" if total else "none"
-
-    return CardTable(
-        header=("", *types),
-        rows=(
-            ("sentences", *(str((first & (balance["type"] == kind)).sum()) for kind in types)),
-            *((title, *(cell(holds, base, kind) for kind in types)) for title, holds, base in rows),
-        ),
-    )
-
-
 def file_of(where: str) -> str:
     """Return the file of a file and line."""
     return where.rpartition(":")[0]
@@ -274,18 +214,13 @@ def _file_of(finding: SentenceFinding) -> str:
     return finding.id if finding.line is None else file_of(finding.id)
 
 
-def _message(finding: SentenceFinding) -> str:
-    mended = "" if finding.suggestion is None else f"; write: {finding.suggestion}"
-    return printable(f"{finding.reason}{mended}")
-
-
 def _lines(report: LintReport, shown: Sequence[SentenceFinding], most: int) -> Iterator[str]:
     """Yield the findings, the counts of each check and the balance, as aligned text."""
     rows, n_listed = [], Counter[str]()
     for finding in shown:
         n_listed[finding.check] += 1
         if not most or n_listed[finding.check] <= most:
-            rows.append((finding.id, finding.severity, finding.check, _message(finding)))
+            rows.append((finding.id, finding.severity, finding.check, printable(finding.reason)))
     if rows:
         yield from aligned(("place", "severity", "check", "finding"), rows)
         cut = [f"{n - most:,} of {name}" for name, n in n_listed.items() if most and n > most]
@@ -298,10 +233,6 @@ def _lines(report: LintReport, shown: Sequence[SentenceFinding], most: int) -> I
     ]
     if counts:
         yield from aligned(("check", "findings", "severity", "certainty", "description"), counts)
-        yield ""
-    if report.n_sentences:
-        table = balance_table(report.balance)
-        yield from aligned(table.header, table.rows)
         yield ""
     by_severity = Counter(finding.severity for finding in report.findings)
     listed = ", ".join(f"{by_severity[name]:,} {name}{'s' * (by_severity[name] != 1)}" for name in SEVERITIES)
@@ -316,5 +247,5 @@ def _annotations(shown: Sequence[SentenceFinding]) -> Iterator[str]:
             file=printable(_file_of(finding)),
             line=finding.line,
             title=finding.check,
-            text=_message(finding),
+            text=printable(finding.reason),
         )

@@ -19,7 +19,6 @@ from builders.dataset.own_csv import Form, OwnRow, OwnTable
 from builders.dataset.protected import digests_of, holds_protected
 from builders.pronoun_case import UnsettledCaseError, case_by_neighbours
 from builders.synthbias import PROTECTED
-from builders.synthbias.annotation.annotated import AnnotatedDataset
 from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks.case_checks import case_by_phrase, case_readings
 from builders.synthbias.checks.catalogue import CATALOGUE, OWN, OWN_FLAGS, all_findings, findings_in, first_finding
@@ -40,7 +39,7 @@ from builders.synthbias.minimal_pairs import (
     split_of,
     take_pairs,
 )
-from schemas.documents.dataset import Manifest, Reject, Source
+from schemas.documents.dataset import Reject
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import PronounCase, gender_of_pronoun, occupations
 
@@ -89,7 +88,6 @@ def draft(
     tables: Sequence[OwnTable],
     *,
     name: str,
-    added: Sequence[AnnotatedDataset] = (),
     complete_pairs: bool,
     licence: str | None,
     limit: int | None,
@@ -100,7 +98,6 @@ def draft(
     Args:
         tables: The files.
         name: Name of the dataset.
-        added: Datasets whose pairs stand in this one too; sentences that repeat them are rejected.
         complete_pairs: True to write the side that a pair lacks.
         licence: SPDX identifier of the licence of the sentences, as the user states it; None if not known.
         limit: Maximum number of items; None for all.
@@ -109,9 +106,8 @@ def draft(
     Raises:
         ConfigError: no pair is left, or the limit is too small.
     """
-    checked = check(tables, added=added, complete_pairs=complete_pairs)
-    files = {table.name for table in tables}
-    if not any(required(item.source_row).rpartition(":")[0] in files for item in checked.items):
+    checked = check(tables, complete_pairs=complete_pairs)
+    if not checked.items:
         rules = Counter(reject.rule for reject in checked.rejects).most_common(3)
         counts = ", ".join(f"{n} {rule}" for rule, n in rules)
         first = checked.rejects[0]
@@ -119,14 +115,7 @@ def draft(
             f"--source csv: no minimal pair is left; rows rejected: {counts}; the first, {first.source_row}, "
             f"{first.reason}; correct them ({'; '.join(table.told for table in tables)})"
         )
-    manifests = [dataset.manifest for dataset in added]
-    licences = dict.fromkeys((licence or UNKNOWN, *(manifest.licence for manifest in manifests)))
-    refusals = (publish_refusal(licence, "sentences"), *(manifest.publish_refusal for manifest in manifests))
-    models = list(dict.fromkeys(filter(None, (manifest.generator_model for manifest in manifests))))
     checks = (CATALOGUE[check].as_rule() for check in (*OWN, "not_minimal_pair", "unpaired", *_REPEATS))
-    flags = {rule.name: rule for rule in (*(CATALOGUE[flag].as_flag() for flag in OWN_FLAGS), SWAPPED)}
-    for count in chain.from_iterable(manifest.flags for manifest in manifests):
-        flags.setdefault(count.rule, Rule(name=count.rule, description=count.description))
     splits = [split_of(config, checked.items) for config in CONFIGS]
     kept = take_pairs([split for split in splits if split.items], limit)
     return Draft(
@@ -138,14 +127,12 @@ def draft(
             "source": "csv",
             "complete_pairs": complete_pairs,
             "map": ", ".join(mapped) or None,
-            "with": ", ".join(f"{manifest.name} {manifest.version}" for manifest in manifests) or None,
             "licence": licence,
             "limit": limit,
         },
-        sources=(*(table.source(licence) for table in tables), *map(source_of_dataset, manifests)),
-        generator_model=models[0] if len(models) == 1 else None,
-        licence=" AND ".join(licences),
-        publish_refusal=next(filter(None, refusals), None),
+        sources=tuple(table.source(licence) for table in tables),
+        licence=licence or UNKNOWN,
+        publish_refusal=publish_refusal(licence, "sentences"),
         splits=kept,
         rejects=checked.rejects,
         reject_rules=(
@@ -155,27 +142,14 @@ def draft(
             *checks,
             UNSETTLED_CASE,
         ),
-        flag_rules=tuple(flags.values()),
-        card=_card(tables, manifests, licence, kept),
-    )
-
-
-def source_of_dataset(manifest: Manifest) -> Source:
-    """Return a dataset as a source of another one."""
-    return Source(
-        name=manifest.name,
-        address=f"dataset {manifest.name} built by {manifest.builder} {manifest.builder_version}",
-        revision=manifest.version,
-        sha256=manifest.content_sha256,
-        licence=manifest.licence,
-        redistributable=manifest.publish_refusal is None,
+        flag_rules=(*(CATALOGUE[flag].as_flag() for flag in OWN_FLAGS), SWAPPED),
+        card=_card(tables, licence, kept),
     )
 
 
 def check(
     tables: Sequence[OwnTable],
     *,
-    added: Sequence[AnnotatedDataset] = (),
     complete_pairs: bool,
     published: frozenset[bytes] | None = None,
 ) -> CheckedItems:
@@ -183,7 +157,6 @@ def check(
 
     Args:
         tables: The files.
-        added: Datasets whose pairs come first.
         complete_pairs: True to write the side that a pair lacks.
         published: Digests of texts that must not be shared; None for those of the published SynthBias.
     """
@@ -207,9 +180,6 @@ def check(
             if row.values.get("pair"):
                 names[row.where] = f"{table.name}: {row.values['pair']}"
     pairing = _Pairing(sound, names, complete_pairs=complete_pairs)
-    repeated: list[Reject] = []
-    for dataset in added:
-        items.extend(pairing.added(dataset, repeated))
     for group in pairing.groups:
         items.extend(pairing.items(group, rejects))
     file_order = {table.name: number for number, table in enumerate(tables)}
@@ -218,7 +188,7 @@ def check(
         file, _, line = required(reject.source_row).rpartition(":")
         return file_order[file], int(line)
 
-    return CheckedItems(tuple(items), (*sorted(rejects, key=place), *repeated))
+    return CheckedItems(tuple(items), tuple(sorted(rejects, key=place)))
 
 
 def _reject(sentence: Sentence, finding: SentenceFinding) -> Reject:
@@ -326,24 +296,6 @@ class _Pairing:
         """The sentences that are the same apart from the pronoun."""
         self._kept: dict[str, Sentence] = {}
         """A side of each kept pair, by its wording without the pronoun; its id says where it stands."""
-
-    def added(self, dataset: AnnotatedDataset, rejects: list[Reject]) -> Iterator[CoreferenceItem]:
-        """Yield the items of a dataset, whose source they name, and add those that repeat others to the rejects."""
-        source = f"{dataset.manifest.name} {dataset.manifest.version}"
-        for pair_id, sides in dataset.pairs.items():
-            meant = (sides[0].occupations[0], sides[0].occupations[1])
-            sentences = [
-                Sentence(text=side.sentence, meant=meant, id=f"{source}: {side.source_row or side.item_id}")
-                for side in sides
-            ]
-            words = wording(sentences[0].masked)
-            earlier = self._kept.get(words)
-            if earlier is not None:
-                rejects.extend(_repeated(sentence, earlier) for sentence in sentences)
-                continue
-            self._kept[words] = replace(sentences[0], id=f"{source}: {pair_id}")
-            for side, sentence in zip(sides, sentences, strict=True):
-                yield replace(side, source_row=sentence.id)
 
     def items(self, group: Sequence[Sentence], rejects: list[Reject]) -> Iterator[CoreferenceItem]:
         """Yield the items of sentences that are the same apart from the pronoun, and add the others to the rejects."""
@@ -462,16 +414,10 @@ def case_of_swap(before: str, form: str, after: str) -> PronounCase | None:
 
 def _card(
     tables: Sequence[OwnTable],
-    added: Sequence[Manifest],
     licence: str | None,
     splits: Sequence[DraftSplit[CoreferenceItem]],
 ) -> Card:
     files = ", ".join(f"`{table.name}`" for table in tables)
-    others = "".join(
-        f"\n\nThe pairs of `{manifest.name}` {manifest.version} stand in it too, as they are there; `source_row` "
-        "begins with its name."
-        for manifest in added
-    )
     n_swapped = sum(SWAPPED.name in item.flags for split in splits for item in split.items)
     return synthbias_card(
         data_statement=f"""\
@@ -482,7 +428,7 @@ null, and `reference` is the occupation mentioned first). Config `type2`: it say
         how_built=f"""\
 Two rows that are the same apart from the pronoun are a pair. Line breaks and repeated spaces became one space; nothing
 else was changed. {n_swapped} items were written by swapping the pronoun of the other side, where the words around it
-settle its case (flag `{SWAPPED.name}`). Every other row stands in `rejects.parquet` with its rule.{others}""",
+settle its case (flag `{SWAPPED.name}`). Every other row stands in `rejects.parquet` with its rule.""",
         annotation=Annotation(
             protocol=(
                 "Whether a sentence is open, and whom its pronoun means, is what the files say; code checks the form "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -14,8 +13,6 @@ import pytest
 from biasboard.ground.files import sha256_file
 from builders.dataset.croissant import croissant_problems
 from builders.dataset.output import write_dataset
-from builders.gifi import drafts as gifi
-from builders.superni import drafts as superni
 from builders.synthbias import embedded
 from schemas.folders.dataset_folder import read_manifest, read_split
 
@@ -52,10 +49,7 @@ def test_it_tells_of_files_annotation_and_bias_and_of_no_day(folder: Path) -> No
     metadata = mlcroissant.Dataset(folder / "croissant.json").metadata
     assert (metadata.version, metadata.license) == ("3.0.0", ["https://spdx.org/licenses/Apache-2.0"])
     assert metadata.data_annotation_protocol[0].startswith("Nobody annotated the items.")
-    assert metadata.annotator_demographics[0].startswith("No people: two language models read the frames")
-    assert metadata.annotations_per_item == "0"
-    assert metadata.data_biases[0] == "Two genders alone: nobody is called by any other pronoun."
-    assert len(metadata.data_biases) == 3
+    assert (metadata.annotations_per_item, len(metadata.data_biases)) == ("0", 3)
     for file in metadata.distribution:
         assert file.sha256 == sha256_file(folder / file.content_url)
         assert file.content_size == f"{(folder / file.content_url).stat().st_size} B"
@@ -63,17 +57,6 @@ def test_it_tells_of_files_annotation_and_bias_and_of_no_day(folder: Path) -> No
     (warning,) = metadata.ctx.issues.warnings
     assert "datePublished" in warning
     assert metadata.date_published is None
-
-
-@pytest.mark.parametrize("benchmark", ["gifi", "superni"])
-def test_other_benchmarks_say_who_annotated_and_what_is_biased(benchmark: str, tmp_path: Path) -> None:
-    draft = gifi.embedded(limit=400) if benchmark == "gifi" else superni.draft(names=["course_topics"], limit=20)
-    write_dataset(draft, tmp_path / "d")
-    metadata = mlcroissant.Dataset(tmp_path / "d" / "croissant.json").metadata
-    assert len(metadata.record_sets) == 4
-    for text in (*metadata.data_annotation_protocol, *metadata.annotator_demographics, *metadata.data_biases):
-        assert len(text.split()) >= 4
-        assert "does not say" not in text
 
 
 def test_a_changed_folder_no_longer_agrees(folder: Path, tmp_path: Path) -> None:
@@ -88,9 +71,6 @@ def test_a_changed_folder_no_longer_agrees(folder: Path, tmp_path: Path) -> None
     was = repr(manifest.version)
     assert f"croissant.json: version {was} is not the '1.9.0' of the manifest; build the dataset again" in version
     assert "croissant.json: distribution is not the parquet files of the folder" in files
-    shutil.copytree(folder, tmp_path / "third")
-    content = json.loads((folder / "croissant.json").read_text(encoding="utf-8"))
-    changed = json.dumps(content | {"rai:machineAnnotationTools": "org/model"})
-    (tmp_path / "third" / "croissant.json").write_text(changed)
-    (model,) = croissant_problems(tmp_path / "third", manifest)
-    assert "rai:machineAnnotationTools 'org/model' is not the None of the manifest" in model
+    model, licence = croissant_problems(folder, replace(manifest, licence="MIT", generator_model="org/model"))
+    assert "rai:machineAnnotationTools None is not the 'org/model' of the manifest" in model
+    assert ": license " in licence

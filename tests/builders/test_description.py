@@ -15,14 +15,6 @@ from evaluators.benchmark import load_benchmark
 from tests import commands
 
 
-def test_builders_are_found_by_file_name_and_shared_parts_are_not_listed(repository: Path) -> None:
-    names = [builder.name for builder in all_builders()]
-    assert "synthbias" in names
-    assert not {"card", "console", "description", "output", "selection"} & set(names)
-    for name in names:
-        assert (repository / "builders" / name).is_dir() or (repository / "builders" / f"{name}.py").is_file()
-
-
 def test_benchmarks_name_the_further_sources_that_need_no_input_and_options_are_the_same() -> None:
     for builder in all_builders():
         build = importlib.import_module(f"builders.{builder.name}.__main__").build

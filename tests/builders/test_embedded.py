@@ -5,15 +5,19 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from itertools import product
+from pathlib import Path
 
 import pytest
 
 from builders.dataset.output import Draft
 from builders.synthbias import embedded
-from builders.synthbias.frames import SentenceFrame, open_frames, settled_frames
+from builders.synthbias.frames import SentenceFrame
 from schemas.files.row_files import content_sha256
+from schemas.folders.dataset_folder import read_manifest
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import occupations
+from tests import commands
+from tests.terminal import without_progress
 
 DROPPED = {"supervisor|designer", "supervisor|editor", "manager|editor", "salesperson|designer", "salesperson|editor"}
 
@@ -42,10 +46,6 @@ def whole() -> Draft[CoreferenceItem]:
 def items_of(draft: Draft[CoreferenceItem], config: str) -> list[CoreferenceItem]:
     (split,) = [split for split in draft.splits if split.config == config]
     return list(split.items)
-
-
-def male_side(item: CoreferenceItem) -> str:
-    return next(name for name in item.occupations if occupations()[name].stereotype == "male")
 
 
 def test_items_do_not_change_within_a_version(whole: Draft[CoreferenceItem]) -> None:
@@ -95,18 +95,6 @@ def test_type_2_has_each_cell_twice_per_occupation_pair(whole: Draft[Coreference
     assert all(found == expected for found in cells.values())
 
 
-def test_frames_of_type_1_meet_their_occupation_pairs_in_both_orders_and_with_both_pronouns(
-    whole: Draft[CoreferenceItem],
-) -> None:
-    cells: dict[tuple[str, str], Counter[tuple[str, str]]] = defaultdict(Counter)
-    for item in items_of(whole, "type1"):
-        assert (item.referent, item.stereotype, item.reference) == (None, None, item.occupations[0])
-        cells[str(item.source_row), item.cluster][item.occupations[0], item.pronoun_gender] += 1
-    for (_, cluster), found in cells.items():
-        assert found == Counter(product(cluster.split("|"), ("masculine", "feminine")))
-    assert set(Counter(cluster for _, cluster in cells).values()) == {4}
-
-
 def test_each_occupation_pair_meets_two_quadruples_whole(whole: Draft[CoreferenceItem]) -> None:
     """So a rule that knows one half of a sentence, or the order of the occupations, is right in half of them."""
     cells: dict[tuple[str, str], list[CoreferenceItem]] = defaultdict(list)
@@ -123,54 +111,28 @@ def test_each_occupation_pair_meets_two_quadruples_whole(whole: Draft[Coreferenc
         assert referents == Counter(dict.fromkeys(product((True, False), ("male", "female")), 2))
 
 
-def test_frames_are_spread_evenly_over_occupations(whole: Draft[CoreferenceItem]) -> None:
-    partners: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for split in whole.splits:
-        for item in split.items:
-            for occupation in item.occupations:
-                partners[str(item.source_row), occupation].add(item.cluster)
-    assert {len(found) for found in partners.values()} == {1}
-    per_frame = Counter(frame_id for frame_id, _ in partners)
-    assert set(per_frame) == {frame.frame_id for frame in (*open_frames(), *settled_frames())}
-    # Twelve or fourteen occupation pairs by design, less those that were dropped.
-    n_pairs = [n // 2 for n in per_frame.values()]
-    assert 12 - len(DROPPED) <= min(n_pairs) <= max(n_pairs) <= 14
-    per_occupation = Counter(occupation for _, occupation in partners)
-    missing: Counter[str] = Counter(name for pair in DROPPED for name in pair.split("|"))
-    # Four frames of type 1 and eight of type 2 with each partner.
-    assert all(per_occupation[name] == 12 * (20 - missing[name]) for name in occupations())
+def test_another_seed_assigns_other_frames() -> None:
+    pairs, _ = embedded.occupation_pairs()
+    one, other = (list(embedded.candidates(pairs, seed=seed)) for seed in (0, 1))
+    assert len(one) == len(other) == 6_320
+    assert set(one) != set(other)
 
 
-@pytest.mark.slow
-def test_the_same_seed_gives_the_same_items_and_another_seed_others(whole: Draft[CoreferenceItem]) -> None:
-    assert embedded.draft() == whole
-    other = embedded.draft(seed=1)
-    assert {item.sentence for item in items_of(other, "type2")} != {item.sentence for item in items_of(whole, "type2")}
-    assert len(items_of(other, "type2")) == 6320
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("limit", [4, 7, 16, 200, 1580, 6320, 12_640, 20_000])
-def test_a_limit_keeps_whole_pairs_of_both_types_and_the_balance(whole: Draft[CoreferenceItem], limit: int) -> None:
+@pytest.mark.parametrize("limit", [4, 7, 1580, 20_000])
+def test_a_limit_keeps_whole_pairs_of_both_types_and_the_balance(limit: int) -> None:
     short = embedded.draft(limit=limit)
     kept = [item for split in short.splits for item in split.items]
     assert len(kept) == min(limit // 2 * 2, 12_640)
     assert set(Counter(item.pair_id for item in kept).values()) == {2}
     type1, type2 = items_of(short, "type1"), items_of(short, "type2")
     assert abs(len(type1) - len(type2)) <= 2
-    kept_ids = {item.item_id for item in type2}
-    assert [item for item in items_of(whole, "type2") if item.item_id in kept_ids] == type2
-    n_pairs = len(type2) // 2
     # A limit takes a new occupation pair as long as there is one.
-    assert len({item.cluster for item in type2}) == min(n_pairs, 395)
-    cells: Counter[tuple[bool, str]] = Counter(
-        (item.referent == item.occupations[0], occupations()[str(item.referent)].stereotype)
-        for item in type2
-        if item.stereotype == "pro"
+    assert len({item.cluster for item in type2}) == min(len(type2) // 2, 395)
+    cells = Counter(
+        (item.referent == item.occupations[0], occupations()[str(item.referent)].stereotype) for item in type2
     )
     shares = [cells[cell] for cell in product((True, False), ("male", "female"))]
-    assert sum(shares) == n_pairs
-    assert max(shares) - min(shares) <= 1
+    assert max(shares) - min(shares) <= 2
 
 
 def test_a_candidate_that_breaks_a_rule_is_rejected_with_it() -> None:
@@ -192,3 +154,18 @@ def test_the_same_text_in_both_types_is_kept_once() -> None:
     checked = embedded.check([as_open, as_settled])
     assert [item.template_id for item in checked.items] == ["o", "o"]
     assert [(reject.rule, reject.source_row) for reject in checked.rejects] == [("duplicate_text", "s")]
+
+
+@pytest.mark.slow
+def test_the_plain_command_builds_the_embedded_dataset(tmp_path: Path) -> None:
+    done = commands.run("-m", "builders.synthbias", cwd=tmp_path, status=0)
+    assert without_progress(done.stderr) == ""
+    manifest = read_manifest(tmp_path / "out/datasets/synthbias")
+    assert (manifest.name, manifest.benchmark, manifest.seed) == ("synthbias", "synthbias", 0)
+    assert sum(entry.n_items for entry in manifest.splits) == 12_640
+    assert "type2/test: 6320 rows, 3160 pairs, 0 orphans" in done.stdout
+    assert "5 gap_too_small" in done.stdout
+    assert "next: biasboard run --dataset out/datasets/synthbias " in done.stdout
+    again = commands.run("-m", "builders.synthbias", cwd=tmp_path, status=1)
+    assert (again.stdout, without_progress(again.stderr).count("\n")) == ("", 1)
+    assert "--overwrite" in again.stderr

@@ -14,12 +14,12 @@ from biasboard.ground.errors import ConfigError
 from builders.dataset.output import Draft
 from builders.synthbias import families, family_sets
 from builders.synthbias.annotation.annotated import read_annotated
-from builders.synthbias.families import plural_after, set_of
+from builders.synthbias.families import plural_after
 from builders.synthbias.minimal_pairs import Slotted, items_of
 from schemas.files.row_files import content_sha256
 from schemas.items.coreference import CoreferenceItem
 from schemas.items.family_coreference import FamilyCoreferenceItem
-from schemas.lexicon import PronounCase, occupations, pronoun_families
+from schemas.lexicon import PronounCase, pronoun_families
 from tests import commands
 from tests.evaluators.made_data import write_dataset
 
@@ -96,38 +96,6 @@ def test_only_the_pronoun_differs_and_with_they_the_verb_behind_it(whole: Draft[
     assert all(PLURALS[old] == new for old, new in changed)
 
 
-def test_occupation_pairs_and_frames_are_crossed_and_the_design_is_balanced(
-    whole: Draft[FamilyCoreferenceItem],
-) -> None:
-    for split in whole.splits:
-        sentences = [item for item in split.items if item.family == "he"]
-        frames_of, pairs_of = defaultdict(set), defaultdict(set)
-        for item in sentences:
-            frames_of[item.cluster].add(item.template_id)
-            pairs_of[item.template_id].add(item.cluster)
-        assert len(frames_of) >= 97
-        n_cells = sum(map(len, frames_of.values()))
-        assert n_cells > max(len(frames_of), len(pairs_of)), "neither factor lies in the other"
-        assert all(len(names) >= (4 if split.config == "type1" else 1) for names in frames_of.values())
-        named = Counter(name for item in sentences for name in item.occupations)
-        assert named.keys() == occupations().keys()
-        if split.config == "type1":
-            first = Counter(occupations()[item.occupations[0]].stereotype for item in sentences)
-            assert first["male"] == first["female"]
-            continue
-        cells = Counter(
-            (item.cluster, item.referent == item.occupations[0], occupations()[str(item.referent)].stereotype)
-            for item in sentences
-        )
-        by_kind = Counter(kind[1:] for kind in cells.elements())
-        assert max(by_kind.values()) - min(by_kind.values()) <= 1
-        # Within a pair of occupations either is meant as often, so that nothing but the sentence tells which.
-        for cluster in frames_of:
-            meant = Counter(item.referent for item in sentences if item.cluster == cluster)
-            assert len(meant) == 2
-            assert len({*meant.values()}) == 1
-
-
 @pytest.mark.slow
 def test_a_limit_keeps_whole_sets_of_both_types() -> None:
     small = families.draft(limit=50)
@@ -136,26 +104,18 @@ def test_a_limit_keeps_whole_sets_of_both_types() -> None:
     with pytest.raises(ConfigError, match=r"--limit 21: one set of pronoun families from each of .* at least 22 items"):
         families.draft(limit=21)
     assert families.draft(limit=50, seed=1).splits != small.splits
-    yodelt = pair("The guard met the nurse before ", "nominative", " yodelt.")[0]
-    with pytest.raises(ValueError, match="the plural of its verb"):
-        next(set_of(replace(yodelt, template_id="met")))
 
 
 @pytest.mark.parametrize(
     ("after_he", "after_they"),
     [
         (" was late.", " were late."),
-        (" rarely takes the stairs.", " rarely take the stairs."),
-        (" no longer needs it.", " no longer need it."),
         (" has never left, since the door was shut.", " have never left, since the door was shut."),
-        (" screamed.", " screamed."),
         (" could not escape.", " could not escape."),
         (" really enjoys it, and the cook knows.", " really enjoy it, and the cook knows."),
         (" carries boxes, since the lift broke.", " carry boxes, since the lift broke."),
         (" finishes first.", " finish first."),
-        (" uses tools.", " use tools."),
         (" wasn't there.", " weren't there."),
-        (" couldn't stay.", " couldn't stay."),
         (" wrote reports and drinks.", " wrote reports and drinks."),
         # Not known.
         (" yodelt.", None),
@@ -249,6 +209,5 @@ def test_the_command_builds_the_sets_of_a_dataset(tmp_path: Path) -> None:
     assert "rejected made 1.0.0: " in built
     folder = tmp_path / "out" / "datasets" / "made-families"
     assert (folder / "LICENSE").read_text() == "a notice"
-    for more in (("--with", "made"), ("--seed", "1")):
-        assert "--with takes one dataset, and no --seed" in build("--with", "made", *more, status=1)
+    assert "--with takes no --seed" in build("--with", "made", "--seed", "1", status=1)
     assert "--name: is for the csv source, and for families --with alone" in build("--name", "other", status=1)

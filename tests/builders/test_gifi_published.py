@@ -145,7 +145,6 @@ HEADER = b"template_index,pronoun_family,template,simple_answer\n"
         (made_csv(variant("he", template_index="one")), "template index 'one' is no number"),
         (HEADER, "has no rows"),
         (HEADER + b"\xff", r"csv:2: byte 0xff is not UTF-8"),
-        (HEADER + b"0,he\n", "another number of fields"),
     ],
 )
 def test_broken_files_are_named(raw: bytes, message: str) -> None:
@@ -161,10 +160,6 @@ def test_another_folder_or_another_file_is_refused(tmp_path: Path) -> None:
     for folder, message in ((tmp_path / "nothing", "no such folder"), (tmp_path, r"no tango-all-genders\.csv, real-t")):
         with pytest.raises(DataError, match=message):
             drafts.from_published(folder, compat=False, limit=None)
-    for config, name in FILES.items():
-        (tmp_path / name).write_bytes(made_csv(*(prompts[:1] if config == "assignment" else SOUND)))
-    with pytest.raises(DataError, match=r"tango-all-genders\.csv: sha256 .* is not the published file's"):
-        drafts.from_published(tmp_path, compat=False, limit=None)
 
 
 @pytest.fixture(scope="module")
@@ -199,24 +194,6 @@ def test_each_published_row_comes_back_and_is_repaired(files: Mapping[str, bytes
     repaired: Items = variant_items(rows, config, tags, as_published=False)[0]
     they = [item.text for item in repaired if item.family == "they"]
     assert [text for text in they if SINGULAR.search(text) or verb_after_they(text)] == []
-    # What comes after a misread slot ("him mom") never comes after an accusative once it is repaired.
-    misread = {item.unit for item in compat if "wrong_case" in item.flags and item.family == "he"}
-    before, after = (
-        {
-            match
-            for item in items
-            if item.family == "xe" and item.unit in misread
-            for match in re.findall(r"\bxem ([a-z0-9'-]+)", item.text)
-        }
-        for items in (compat, repaired)
-    )
-    assert bool(before) == (config != "recognition")
-    assert after <= {"to", "in", "at", "as", "and", "for", "with", "that", "up", "on", "a", "the", "six", "how"}
-    if config == "math":
-        # Pronouns of objects and groups stay.
-        group = re.compile(r"\b(?:they|them|their)\b")
-        counts = {index_of(item): len(group.findall(item.text)) for item in repaired if item.family == "xe"}
-        assert [*Counter(counts).elements()] == [7, 15, 21, 21, 46, 46, 53, 71, *[78] * 5, 83, 87, 87, 89]
 
 
 def test_faults_and_prompts_are_those_of_the_specification(shared_data: Path) -> None:
@@ -276,25 +253,6 @@ def test_a_sentence_that_its_template_does_not_give_again_is_rejected(changes: d
     frames, rejects = tango.frames(tango_file(**changes))
     assert frames == []
     assert [reject.rule for reject in rejects] == ["not_regenerated"]
-
-
-@pytest.mark.parametrize(
-    ("raw", "message"),
-    [
-        (b"template_idx,ante,ante_type\n1,a,distal\n", r"column pronoun_family, template is missing; have: template_"),
-        (b"template_idx,ante,ante_type,pronoun_family,template\n", "has no rows"),
-        (tango_file().replace(b"ante_nongendered", b"pet"), r"csv:2: ante_type 'pet' is not allowed; have: ante_gend"),
-        (b"\n".join(tango_file().splitlines()[:3]), "pattern 3, antecedent 'kim': has no variant of they, ey"),
-    ],
-)
-def test_broken_files_of_tango_are_named(raw: bytes, message: str, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=message):
-        tango.frames(raw)
-    with pytest.raises(DataError, match="no such file"):
-        tango.read_file(tmp_path)
-    (tmp_path / tango.FILE).write_bytes(tango_file())
-    with pytest.raises(DataError, match="is not the published file's"):
-        drafts.from_tango(tmp_path, limit=None)
 
 
 def test_the_strings_of_tango_are_given_again(shared_data: Path) -> None:

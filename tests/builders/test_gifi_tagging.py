@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.progress import silent
-from builders.gifi import published, tagged_sources
+from builders.gifi import tagged_sources
 from builders.gifi.tagging import UncertainError, tagged
 
 pytest.importorskip("lemminflect", reason="the extra build is not installed")
@@ -33,10 +32,7 @@ pytest.importorskip("lemminflect", reason="the extra build is not installed")
         ("He packs a bag and takes the bus.", "They pack a bag and take the bus."),
         ("He likes cakes and pies from the shop.", "They like cakes and pies from the shop."),
         ("Sam woke up and was hungry, and he ate.", "Sam woke up and was hungry, and they ate."),
-        ("He woke up and was hungry.", "They woke up and were hungry."),
         ("His home is far away.", "Their home is far away."),
-        ("She got 5% on her $200 bill.", "They got 5% on their $200 bill."),
-        ("He rolls two even numbers in a row.", "They roll two even numbers in a row."),
         ("The hat cost her $20.", "The hat cost them $20."),
         ("He works from 8 a.m. and sleeps at 9 p.m. or later.", "They work from 8 a.m. and sleep at 9 p.m. or later."),
     ],
@@ -55,9 +51,7 @@ def test_texts_are_tagged_as_a_reader_would(text: str, they: str) -> None:
         ("He counted the coins and put them away.", "several_referents"),
         ("Tom gave her flowers.", "ambiguous_case"),
         ("Tom drove her home.", "ambiguous_case"),
-        ("The dog barked at her", "ambiguous_case"),
         ("He's late.", "ambiguous_verb"),
-        ("He, however, likes tea.", "ambiguous_verb"),
         ("He sings and dances.", "ambiguous_verb"),
         ("Not only is he late.", "ambiguous_verb"),
     ],
@@ -66,31 +60,6 @@ def test_what_no_rule_settles_is_refused_by_name(text: str, rule: str) -> None:
     with pytest.raises(UncertainError) as caught:
         tagged(text)
     assert caught.value.rule.name == rule
-
-
-def test_rules_agree_with_readers_on_the_published_templates(shared_data: Path) -> None:
-    """The 51 published templates that come from GSM8K's test split were tagged by hand."""
-
-    def plain(text: str) -> str:
-        return re.sub(r"\s+", " ", text.lower()).strip()
-
-    path = shared_data / "gifi" / "template" / published.FILES["math"]
-    rows = published.variant_rows(path.read_bytes(), "math")
-    templates = [
-        published.repaired_template(row, "math", tags)
-        for row, tags in zip(rows, published.published_tags()["math"], strict=True)
-    ]
-    by_text = {plain(template.fill(family)): template for template in templates for family in ("he", "she")}
-    agrees = {}
-    for number, line in enumerate((shared_data / "gsm8k" / "test.jsonl").read_text(encoding="utf-8").splitlines()):
-        question = json.loads(line)["question"]
-        if (by_hand := by_text.get(plain(question))) is not None:
-            with suppress(UncertainError):
-                by_rule = tagged(question)
-                agrees[number] = all(plain(by_rule.fill(one)) == plain(by_hand.fill(one)) for one in ("they", "xe"))
-    assert len(agrees) == 44
-    # She is the mother of the person named first.
-    assert [number for number, same in agrees.items() if not same] == [148]
 
 
 gsm8k = partial(tagged_sources.gsm8k, limit=None, report=silent)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from biasboard.ground.errors import DataError
-from builders.gifi.embedded import TONES, clear_votes, embedded_items, how_built
+from builders.gifi.embedded import embedded_items
 from builders.gifi.embedded import texts_of as rows_of
 from builders.gifi.variants import VariantFrame, text_items
-from schemas.lexicon import CASES, pronoun_families
 from schemas.lexicon.pronoun_template import parse
 
 SENTENCE = "{Nom} {is|are} late, {pos} friend waits for {acc}, the blame is {psi}, and {nom} {knows|know} it {ref}."
@@ -60,7 +58,6 @@ def test_flags_tell_equal_variants_and_texts_that_end_in_the_pronoun() -> None:
 
 
 EMBEDDED: dict[str, Sequence[Any]] = embedded_items()
-GENDERED = ("masculine_name", "feminine_name")
 WITH_PRONOUNS = [item for config in ("recognition", "continuation", "math") for item in EMBEDDED[config]]
 OTHER_THIRD_PERSON = re.compile(
     r"\b(?:he|him|his|himself|she|hers?|herself|they|them|theirs?|themselves|themself)\b", re.IGNORECASE
@@ -74,21 +71,6 @@ def verb_after_they(text: str) -> list[str]:
     words = re.findall(r"\bthey (?:\w+ly |also |still |now |then )?(\w+s)\b", text, re.IGNORECASE)
     lemmas = {word: lemminflect.getAllLemmas(word, "VERB").get("VERB", ()) for word in words}
     return [word for word in words if any(word in lemminflect.getInflection(lemma, "VBZ") for lemma in lemmas[word])]
-
-
-def test_the_embedded_source_has_enough_of_each() -> None:
-    for items in (EMBEDDED[config] for config in ("recognition", "continuation", "math")):
-        by_template: dict[str, list[str]] = {}
-        for item in items:
-            by_template.setdefault(item.template_id, []).append(item.family)
-        assert len(by_template) >= 40
-        assert all(found == [*pronoun_families()] for found in by_template.values())
-        assert {case for item in items for case in item.cases} == set(CASES)
-    n_occupations = sum(item.attribute == "occupation" for item in EMBEDDED["assignment"])
-    assert min(n_occupations, len(EMBEDDED["assignment"]) - n_occupations) >= 60
-    genders = Counter((item.attribute, item.stereotype) for item in EMBEDDED["assignment"])
-    assert all(genders[one, "feminine"] == genders[one, "masculine"] > 0 for one, _ in genders)
-    assert len(set(Counter(item.antecedent for item in EMBEDDED["recognition"]).values())) == 1
 
 
 def test_embedded_texts_hold_no_other_pronoun_and_their_verbs_agree() -> None:
@@ -109,40 +91,3 @@ def test_embedded_answers_are_those_of_their_sums() -> None:
         assert set(row["check"]) <= set("0123456789.+-*/() "), row["id"]
         assert eval(row["check"]) == pytest.approx(float(row["answer"])), row["id"]
         assert parse(row["solution"] if "{" in row["solution"] else row["text"])
-
-
-def test_continuations_are_friendly_neutral_and_tense_in_near_equal_shares_and_end_in_no_pronoun() -> None:
-    tones = Counter(row["tone"] for row in rows_of("continuation"))
-    assert set(tones) == set(TONES)
-    assert max(tones.values()) - min(tones.values()) <= 1
-    assert all(f"{tone} in {n}" in how_built() for tone, n in tones.items())
-    assert {flag for item in EMBEDDED["continuation"] for flag in item.flags} <= {"same_text_as_other_family"}
-    assert all(item.text[-1].isalpha() for item in EMBEDDED["continuation"])
-
-
-def test_names_in_word_problems_are_those_of_no_gender() -> None:
-    gendered = {item.text.split()[0] for item in EMBEDDED["recognition"] if item.antecedent in GENDERED}
-    assert len(gendered) == 22
-    words = {word for item in EMBEDDED["math"] for word in re.findall(r"\b[A-Z][a-z]+\b", item.text)}
-    assert not words & (gendered | {"Adam", "Anna", "Ben", "Kate", "Kevin", "Lucy", "Maria", "Nathan", "Olivia"})
-
-
-def test_assignment_prompts_are_about_what_the_person_is_or_likes() -> None:
-    for item in EMBEDDED["assignment"]:
-        assert re.match(r"My (?:friend|neighbour|colleague|cousin) .*, and\Z", item.text)
-        assert not re.search(r"\b(?:a [aeio]|an (?!honest)[^aeiou])", item.text)
-    # Colours are told in the same words for each stereotype, so that only the colour differs.
-    said: dict[str, set[str]] = {}
-    for row in rows_of("assignment"):
-        if row["kind"] == "colour":
-            said.setdefault(row["stereotype"], set()).add(re.sub(r"^(My \w+ \w+ \w+).*", r"\1", row["text"][:-5]))
-    assert said["feminine"] == said["masculine"] == said["neutral"]
-
-
-def test_votes_on_texts_name_texts_that_exist_and_the_card_tells_the_unclear_ones() -> None:
-    known = {f"{config}/{row['id']}" for config in ("recognition", "continuation", "math") for row in rows_of(config)}
-    voted = {text for text, _ in clear_votes()}
-    assert {name for name in known if name.startswith("continuation/")} <= voted <= known
-    for (text, family), answers in clear_votes().items():
-        assert len(answers) == 2
-        assert (f"`{text}` with *{family}*" in how_built()) == (not all(answers))

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import datasets
-import mlcroissant
 import numpy as np
 import pytest
 from PIL import Image
 
-from biasboard.ground.errors import BiasboardError, ConfigError, DataError
+from biasboard.ground.errors import ConfigError, DataError
 from builders.dataset.output import write_dataset
 from builders.image_labels import cifar, drafts
 from builders.image_labels.images import check_labels, label_words
@@ -30,6 +28,7 @@ from schemas.items.image import ImageItem
 from schemas.validate import problems
 from tests import commands
 from tests.builders.image_files import cifar_folder, image_folder, noise
+from tests.hostile.inputs import parquet
 from tests.terminal import without_progress
 
 SIZES = Sizes(n_bias=2, n_pool=3)
@@ -100,19 +99,13 @@ def test_images_without_content_are_made_by_the_seed(tmp_path: Path) -> None:
     assert not set(hashes[1][3:]) & set(hashes[2][3:])
 
 
-@pytest.mark.slow
-def test_equal_builds_have_equal_bytes_and_another_label_moves_nothing(tmp_path: Path) -> None:
+def test_another_label_moves_no_image(tmp_path: Path) -> None:
     folder = pets(tmp_path, 9)
-    for name in ("one", "two"):
-        built(folder, tmp_path / name, licence="CC0-1.0")
-    files = [path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*") if path.is_file()]
-    assert len(files) > 6
-    for file in files:
-        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes(), file
+    built(folder, tmp_path / "one")
     before = {item.item_id: split for split, items in splits_of(tmp_path / "one").items() for item in items}
     image_folder(folder, {"ant": 9})
-    built(folder, tmp_path / "three")
-    after = {item.item_id: split for split, items in splits_of(tmp_path / "three").items() for item in items}
+    built(folder, tmp_path / "two")
+    after = {item.item_id: split for split, items in splits_of(tmp_path / "two").items() for item in items}
     assert {name: after[name] for name in before} == before
 
 
@@ -128,15 +121,9 @@ def test_train_and_test_stay_apart_and_a_limit_takes_from_test_alone(tmp_path: P
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated:DeprecationWarning")
-@pytest.mark.filterwarnings("ignore:The inplace keyword:DeprecationWarning")
 def test_a_licence_that_allows_it_makes_a_dataset_that_libraries_read(tmp_path: Path) -> None:
     manifest = built(pets(tmp_path), tmp_path / "out", licence="CC-BY-4.0")
     check_manifest(manifest)
-    records = mlcroissant.Dataset(tmp_path / "out" / "croissant.json").records("pets/test")
-    row = next(iter(records))
-    assert row["pets/test/image"].size == (6, 5)
-    assert row["pets/test/target"].decode() in ("cat", "dog")
     assert not list(problems(tmp_path / "out"))
     loaded = datasets.load_dataset(str(tmp_path / "out"), "pets", split="test", cache_dir=str(tmp_path / "cache"))
     assert isinstance(loaded.features["image"], datasets.Image)
@@ -146,13 +133,9 @@ def test_a_licence_that_allows_it_makes_a_dataset_that_libraries_read(tmp_path: 
     assert loaded[0]["labels"] == ["cat", "dog"]
 
 
-@pytest.mark.parametrize(
-    ("licence", "message"),
-    [(None, "the licence of the images is not known; build with --licence"), ("CC-BY-NC-ND-4.0", "is not known to")],
-)
-def test_without_such_a_licence_nothing_is_published(tmp_path: Path, licence: str | None, message: str) -> None:
-    manifest = built(pets(tmp_path), tmp_path / "out", licence=licence)
-    with pytest.raises(DataError, match=message):
+def test_without_such_a_licence_nothing_is_published(tmp_path: Path) -> None:
+    manifest = built(pets(tmp_path), tmp_path / "out", licence="CC-BY-NC-ND-4.0")
+    with pytest.raises(DataError, match="is not known to"):
         check_manifest(manifest)
     assert not (tmp_path / "out" / "croissant.json").exists()
 
@@ -191,7 +174,6 @@ def photographs() -> dict[str, tuple[bytes, str]]:
     exif = Image.Exif()
     exif[0x112] = 6
     several = {"save_all": True, "append_images": [plain.transpose(Image.Transpose.ROTATE_180)]}
-    palette = plain.quantize(8)
     wide = np.arange(16 * 12, dtype=np.uint16).reshape(12, 16) * 300
     jpeg = saved(plain, "JPEG")
     return {
@@ -199,16 +181,10 @@ def photographs() -> dict[str, tuple[bytes, str]]:
         "upright.jpg": (saved(plain.rotate(3), "JPEG", exif=Image.Exif()), ""),
         "print.jpg": (saved(plain.rotate(5).convert("CMYK"), "JPEG"), ""),
         "scan.png": (saved(Image.fromarray(wide), "PNG"), ""),
-        "clear.png": (saved(palette, "PNG", transparency=0), ""),
-        "palette.png": (saved(plain.rotate(9).quantize(8), "PNG"), ""),
         "grey.jpg": (saved(plain.convert("L"), "JPEG"), ""),
-        "bits.png": (saved(plain.convert("1"), "PNG"), ""),
         "moving.png": (saved(plain, "PNG", **several), "is an animation of 2 pictures; take one of them"),
-        "moving.gif": (saved(plain, "GIF", **several), "is a file that ends in '.gif', and an image ends in .png"),
-        "moving.webp": (saved(plain, "WEBP", **several), "is a file that ends in '.webp', and an image ends in .png"),
+        "moving.gif": (saved(plain, "GIF"), "is a file that ends in '.gif', and an image ends in .png"),
         "gif.jpg": (saved(plain, "GIF"), "is neither PNG nor JPEG (begins with b'GIF8'); convert it"),
-        "webp.png": (saved(plain, "WEBP"), "is neither PNG nor JPEG (begins with b'RIFF'); convert it"),
-        "tiff.jpeg": (saved(plain, "TIFF"), "is neither PNG nor JPEG (begins with"),
         "cut.jpg": (jpeg[: len(jpeg) // 2], "cannot be decoded ("),
         "empty.jpg": (b"", "is neither PNG nor JPEG (begins with b''); convert it"),
         "thin.png": (saved(Image.new("RGB", (500, 2)), "PNG"), "and one side is over 100 times the other; crop it"),
@@ -231,7 +207,7 @@ def test_photographs_are_read_or_refused_in_words(tmp_path: Path) -> None:
         else:
             assert items[place].image.bytes == content, name
     assert (items["cat/turned.jpg"].width, items["cat/turned.jpg"].height) == (12, 16)
-    assert len(files.keys() & {place.removeprefix("cat/") for place in items}) == 8
+    assert len(files.keys() & {place.removeprefix("cat/") for place in items}) == 5
     assert not list(problems(tmp_path / "out"))
 
 
@@ -265,20 +241,16 @@ NAME = "is not UTF-8 or holds a control character; rename it"
         (holding("dog/0.png", b""), "label 'dog' has 0 images that can be used, and a label needs at least 3"),
         ({"Cat": 5, "cat": 5}, "labels 'Cat' and 'cat' differ in case or underscores alone; rename one"),
         ({"...": 1, "--": 5, "b": 5}, "label '--' has no letter or digit"),
-        ({"a\nb": 5, "b": 5}, rf"'a\\nb' {NAME}"),
         ({os.fsdecode(b"a\xff"): 5, "b": 5}, rf"'a\\udcff' {NAME}"),
         (holding("cat/\x1b[31m.png", noise("x")), rf"'cat/\\x1b\[31m.png' {NAME}"),
         (linked("cat/x.png", "/etc/hostname"), f"'cat/x.png' {LINK}"),
         (linked("cat/x.png", "x.png"), f"'cat/x.png' {LINK}"),
-        (linked("cat/x.png", "missing.png"), f"'cat/x.png' {LINK}"),
         ({"train/a": 5, "train/b": 5, "test/a": 5}, "label 'b' has a folder in train/ and none in test/"),
         (
             {"train/a": 5, "train/b": 1, "test/a": 5, "test/b": 5},
             "label 'b' has 5 images that can be used in test and 1 in train",
         ),
         ({f"c{n}": 1 for n in range(129)}, "has 129 labels, and a dataset has at"),
-        (lambda folder: folder.write_text("x"), "is a file; give a folder"),
-        (lambda folder: None, "no such folder"),
     ],
 )
 def test_a_folder_that_cannot_be_used_is_named(
@@ -322,18 +294,11 @@ def test_one_hundred_labels_are_built_from_files_like_those_of_cifar(tmp_path: P
 TRAIN = "cifar100/train-00000-of-00001.parquet"
 
 
-def of_items(folder: Path) -> None:
-    built(pets(folder.parent), folder.parent / "other")
-    shutil.copy(folder.parent / "other/data/pets/test-00000-of-00001.parquet", folder / TRAIN)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (lambda folder: (folder / TRAIN).unlink(), f"no {TRAIN} here; take the files of uoft-cs/cifar100"),
-        (lambda folder: (folder / TRAIN).write_bytes(b"PAR1"), "not a readable parquet file"),
-        (of_items, "is no file of CIFAR-100 as the Hub has it"),
-        (shutil.rmtree, "no such folder"),
+        (lambda folder: parquet({"img": [b"x"]})(folder / TRAIN), "is no file of CIFAR-100 as the Hub has it"),
     ],
 )
 def test_files_that_are_not_like_those_of_cifar_are_named(
@@ -345,13 +310,6 @@ def test_files_that_are_not_like_those_of_cifar_are_named(
         cifar.read_cifar(folder, None)
 
 
-def test_a_revision_is_for_the_hub_and_the_hub_needs_a_network(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="--revision main: applies to the Hub only"):
-        cifar.read_cifar(cifar_folder(tmp_path / "cifar"), "main")
-    with pytest.raises(BiasboardError, match=f"{cifar.HUB_ID}: cannot be downloaded: .*HF_HUB_OFFLINE is s"):
-        cifar.read_cifar(Path(cifar.HUB_ID), None)
-
-
 @pytest.mark.slow
 def test_the_command_says_what_it_built_and_refuses_in_one_line(tmp_path: Path) -> None:
     folder = pets(tmp_path, 9)
@@ -361,11 +319,8 @@ def test_the_command_says_what_it_built_and_refuses_in_one_line(tmp_path: Path) 
     assert "warning: the pool has 2 images of some label, and calibrations that are fitted on fewer than 20" in said
     assert "not for publishing: the licence of the images is not known" in said
     for arguments, message in (
-        ((), "error: --source folder needs --input: a folder with one folder of PNG or JPEG files"),
-        (("--input", folder, "--out", tmp_path / "out"), "is not empty; give another folder, or --overwrite"),
         (("--input", folder, "--revision", "x"), "error: --revision x: the folder source has no use for it"),
         (("--source", "hub", "--input", folder, "--licence", "MIT"), "error: --licence MIT: the hub source has no"),
-        (("--input", tmp_path / "none"), "no such folder; give a folder with one folder of images for each label"),
     ):
         refused = run(*arguments, status=1)
         assert message in refused

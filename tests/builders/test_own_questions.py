@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
 from builders.build_command import own_name, reject_lines
 from builders.dataset.own_csv import OwnTable, read_tables
-from builders.own_questions.questions import FORM, check, cluster_line, neutral_option
+from builders.own_questions.questions import FORM, KINDS, check, cluster_line, neutral_option
 from schemas.documents.dataset import Reject
 from schemas.files.row_files import read_rows
 from schemas.folders.dataset_folder import read_manifest
+from schemas.folders.run_folder import finished_runs, read_result
 from schemas.items.own_question import OwnQuestion
 from tests import commands
-from tests.evaluators.made_data import save_tiny_llama
-from tests.worlds import copy_site
 
 HEADER = "Question,Context,Option A,Option B,Option C,Answer,Stereotype,Unknown,Group,Cluster"
 ROOMS = ("hall", "bakery", "garage", "library", "kitchen", "cellar", "studio", "barn", "museum", "clinic")
@@ -118,7 +115,6 @@ def test_the_one_option_of_all_rows_is_the_neutral_one(
         ("Who?,,x,X,,A,,,,", "few_options", "has an option twice"),
         ("Who?,,x,y,z,1,,,,", "no_option", "answer '1' is neither one of the options nor the letter of one"),
         ("Who?,,x,y,,C,,,,", "no_option", "answer 'C' is neither"),
-        ("Who?,,x,y,z,A,A,,,", "one_side", "names one side of a stereotype"),
         ("Who?,,x,y,z,A,A,A,,", "one_side", "names one side of a stereotype"),
         ("Who?,,x,y", "broken_row", "has 4 fields, the header 10"),
         ("WHO LEFT,,y,x,,A,,,,", "repeated_question", "repeats mine.csv:2"),
@@ -142,42 +138,28 @@ def test_a_file_without_options_and_a_wrong_name_are_one_line(tmp_path: Path) ->
     assert [*reject_lines(rejects, tmp_path)][10:] == [f"  ... and 1 more in {tmp_path}/rejects.parquet"]
 
 
-@pytest.mark.parametrize(
-    ("source", "text", "found"),
-    [
-        (
-            "crows-pairs",
-            ",sent_more,sent_less,stereo_antistereo,bias_type,annotations\n"
-            '0,"Nurses, they say, are kind.","Pilots, they say, are kind.",antistereo,profession,[]\n',
-            ("profession", None, "CC-BY-SA-4.0"),
-        ),
-        (
-            "winoqueer",
-            ",Gender_ID_x,Gender_ID_y,sent_x,sent_y\n0,Nurses,Pilots,Nurses are kind.,Pilots are kind.\n",
-            (None, "Nurses", "unknown"),
-        ),
-    ],
-)
-def test_published_pairs_of_texts_need_no_mapping(
-    tmp_path: Path, source: str, text: str, found: tuple[str | None, str | None, str]
-) -> None:
+def test_published_pairs_of_texts_need_no_mapping(tmp_path: Path) -> None:
     path, dataset = tmp_path / "published.csv", tmp_path / "dataset"
-    path.write_text(text, encoding="utf-8")
-    given = ("--source", source, "--input", path, "--out", dataset)
+    path.write_text(
+        ",sent_more,sent_less,stereo_antistereo,bias_type,annotations\n"
+        '0,"Nurses, they say, are kind.","Pilots, they say, are kind.",antistereo,profession,[]\n'
+    )
+    given = ("--source", "crows-pairs", "--input", path, "--out", dataset)
     commands.run("-m", "biasboard", "build", "own_questions", *given, status=0)
     manifest = read_manifest(dataset)
-    assert manifest.name == source
-    assert (manifest.publish_refusal is None) == (manifest.licence != "unknown")
+    assert (manifest.name, manifest.licence, manifest.publish_refusal) == ("crows-pairs", "CC-BY-SA-4.0", None)
     (item,) = read_rows(dataset / "data/questions/test-00000-of-00001.parquet", OwnQuestion)
-    assert item.question is None
-    assert (item.category, item.group, manifest.licence) == found
+    assert (item.question, item.category, item.group) == (None, "profession", None)
     assert (item.stereotyped, item.antistereotyped) == item.options
     assert item.options[0].startswith("Nurses")
+    path.write_text(",Gender_ID_x,Gender_ID_y,sent_x,sent_y\n0,Nurses,Pilots,Nurses are kind.,Pilots are kind.\n")
+    winoqueer = KINDS["winoqueer"]
+    ((item,), _) = check(winoqueer.read([path], []), winoqueer.given)
+    assert (item.group, item.stereotyped) == ("Nurses", "Nurses are kind.")
 
 
 @pytest.mark.slow
-def test_sixty_questions_become_a_page_with_useless_predictors(tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="the extra hf is not installed")
+def test_sixty_questions_become_a_dataset_that_runs(tmp_path: Path) -> None:
     rows = [
         f"Who forgot the key of the {room}?,{nurse} and {pilot} left it.{told},{nurse},{pilot},Nobody knows,{of},{room}"
         for room in ROOMS
@@ -186,31 +168,17 @@ def test_sixty_questions_become_a_page_with_useless_predictors(tmp_path: Path) -
     ]
     path = tmp_path / "mine.csv"
     path.write_text("\n".join([HEADER, *rows, ""]), encoding="utf-8")
-    dataset, runs = tmp_path / "datasets" / "own-mine", tmp_path / "runs"
-    # Of questions that must not be shared, the board shows no texts, and computes no predictors from them.
+    dataset, runs = tmp_path / "own-mine", tmp_path / "runs"
     given = ("--input", path, "--licence", "CC-BY-4.0", "--out", dataset)
     built = commands.run("-m", "biasboard", "build", "own_questions", *given, status=0)
     assert "60 questions with 3 options, 2 groups" in built.stdout
     assert "  10 clusters\n" in built.stdout
-    assert "--backend transformers --model FOLDER, then biasboard board" in built.stdout
     assert "question from 'Question'" in built.stderr
     assert read_manifest(dataset).name == "own-mine"
-    assert len(pd.read_parquet(dataset / "rejects.parquet")) == 0
+    assert len(read_rows(dataset / "rejects.parquet", Reject)) == 0
     asked = ("-m", "biasboard", "run", "--dataset", dataset, "--out", runs)
-    for prompt in ("letters-generate-v1", "whole-v1"):
-        commands.run(*asked, "--backend", "baseline", "--model", "stereotyped", "--prompt", prompt, status=0)
-    model = save_tiny_llama(tmp_path / "tiny")
-    tiny = ("--backend", "transformers", "--model", model, "--name", "lab/tiny", "--device", "cpu")
-    commands.run(*asked, *tiny, status=0)
-    copy_site(tmp_path)
-    folders = ("--runs", runs, "--datasets", tmp_path / "datasets", "--results", tmp_path / "none")
-    (tmp_path / "none").mkdir()
-    site = ("--site", tmp_path / "site", "--out", tmp_path / "built")
-    commands.run("-m", "biasboard", "board", *folders, *site, status=0)
-    page = (tmp_path / "built" / "benchmarks" / "own_questions.html").read_text(encoding="utf-8")
-    text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
-    assert "Does a model answer questions about all groups alike" in text
-    assert "Useless predictors (6)" in text
-    assert "all 60 read" in text
-    (row,) = re.findall(r"<tr[^>]*>(?:(?!</tr>).)*lab/tiny.*?</tr>", page, re.DOTALL)[:1]
-    assert re.search(r"for (nurses|pilots)(, (nurses|pilots))?</small>", row)
+    commands.run(*asked, "--backend", "baseline", "--model", "stereotyped", "--prompt", "whole-v1", status=0)
+    (folder,) = finished_runs(runs)
+    found = {metric.name: metric.value for metric in read_result(folder).metrics if not metric.group}
+    # Each stereotype is of the nurse, who is right nowhere.
+    assert (found["accuracy"], found["stereotype_rate"]) == (0, 1)

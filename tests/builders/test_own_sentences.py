@@ -7,25 +7,16 @@ import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import pytest
 
-from biasboard.api import build
 from builders.dataset.own_csv import read_tables
 from builders.dataset.protected import packed
 from builders.synthbias.annotation.annotated import read_annotated
 from builders.synthbias.minimal_pairs import CheckedItems
 from builders.synthbias.own_sentences import FORM, check, draft
-from schemas.documents.dataset import Reject
-from schemas.files.row_files import read_rows
-from schemas.folders.dataset_folder import read_manifest
-from schemas.folders.run_folder import finished_runs, read_result
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import occupations
-from schemas.validate import problems
-from tests.commands import run
-from tests.fake_hub import WRITER, serving, variables
 
 HEADER = ("Sentence", "Occupation 1", "Occupation 2", "Answer")
 FORMS = (("he", "him", "his", "himself"), ("she", "her", "her", "herself"))
@@ -85,35 +76,6 @@ def reasons(done: CheckedItems) -> dict[str, tuple[str, str]]:
 
 HE = ("The farmer met the nurse on the ferry while he was reading.", "farmer", "nurse", "both")
 SHE = ("The farmer met the nurse on the ferry while she was reading.", "farmer", "nurse", "both")
-
-
-@pytest.mark.slow
-def test_forty_pairs_of_a_researcher_reach_readers_models_and_the_hub(tmp_path: Path) -> None:
-    single = HE[0].replace("ferry", "train")
-    written(tmp_path / "mine.csv", [*own_rows(), (single, *HE[1:])], delimiter=";")
-    (tmp_path / "mine.csv").write_bytes(b"\xef\xbb\xbf" + (tmp_path / "mine.csv").read_bytes())
-
-    def done(*words: object, **more: str | Path | None) -> CompletedProcess[str]:
-        return run("-m", "biasboard", *words, cwd=tmp_path, status=0, **more)  # type: ignore[arg-type]
-
-    built = done("build", "synthbias", "--source", "csv", "--input", "mine.csv", "--out", "d", "--licence", "CC0-1.0")
-    assert "mine.csv: 81 rows, separated by semicolons; sentence from 'Sentence'," in built.stderr
-    assert "total: 80 rows; rejects: 1 unpaired; flags: none" in built.stdout
-    assert "  rejected mine.csv:82, unpaired: has 'he', and no row has the other pronoun" in built.stdout
-    assert [reject.candidate for reject in read_rows(tmp_path / "d" / "rejects.parquet", Reject)] == [single]
-    manifest = read_manifest(tmp_path / "d")
-    assert {entry.config: entry.n_items for entry in manifest.splits} == {"type1": 40, "type2": 40}
-    assert list(problems(tmp_path / "d")) == []
-
-    lint = done("build", "synthbias", "lint", "mine.csv", "--fail-on", "never")
-    assert "81 sentences, 40 minimal pairs in 1 file: 1 error" in lint.stdout
-    plan = done("build", "synthbias", "annotate", "plan", "d", "--state", "state")
-    assert "in 40 pairs" in plan.stdout
-    done("run", "--dataset", "d", "--backend", "baseline", "--model", "last-mentioned", "--out", "runs")
-    assert {read_result(folder).signature.dataset for folder in finished_runs(tmp_path / "runs")} == {"synthbias-own"}
-    with serving() as hub:
-        done("publish", "d", "--repo", "acme/own", **variables(hub, tmp_path / "home", WRITER))
-        assert {"README.md", "rejects.parquet"} <= hub.repositories["acme/own"].log()[0].files.keys()
 
 
 def test_a_missing_side_is_rejected_or_written_where_its_case_is_certain(tmp_path: Path) -> None:
@@ -201,32 +163,6 @@ def test_both_sides_may_stand_in_one_row(tmp_path: Path) -> None:
     assert found == {"mine.csv:3": "unpaired", "mine.csv:4": "repeated_text"}
 
 
-def test_other_datasets_stand_in_the_same_dataset_and_repetitions_are_found(tmp_path: Path) -> None:
-    build("synthbias", out=tmp_path / "other", limit=40)
-    other = read_manifest(tmp_path / "other")
-    repeated, counterpart, *_ = items_of(tmp_path / "other")
-    texts = (repeated.sentence, counterpart.sentence, HE[0], SHE[0])
-    written(tmp_path / "mine.csv", [(text, "ambiguous") for text in texts], header=("sentence", "answer"))
-    arguments = ("--input", "mine.csv", "--with", "other", "--with", "other", "--name", "mixed", "--licence", "MIT")
-    made = run("-m", "biasboard", "build", "synthbias", "--source", "csv", *arguments, cwd=tmp_path, status=0)
-    folder = tmp_path / "out/datasets/mixed"
-    manifest = read_manifest(folder)
-    assert list(problems(folder)) == []
-    assert f"total: {sum(entry.n_items for entry in other.splits) + 2} rows" in made.stdout
-    assert [source.name for source in manifest.sources] == ["mine.csv", other.name, other.name]
-    assert manifest.sources[1].sha256 == other.content_sha256
-    assert (manifest.licence, manifest.publish_refusal) == (f"MIT AND {other.licence}", None)
-    items = items_of(folder)
-    places = [str(item.source_row) for item in items]
-    assert sorted(place for place in places if place.startswith("mine")) == ["mine.csv:4", "mine.csv:5"]
-    assert all(place.startswith((f"{other.name} {other.version}: ", "mine.csv:")) for place in places)
-    rejects = read_rows(folder / "rejects.parquet", Reject)
-    first = next(reject for reject in rejects if reject.source_row == "mine.csv:2")
-    assert (first.rule, first.reason) == ("repeated_text", f"repeats {other.name} {other.version}: {repeated.pair_id}")
-    # The dataset that was given twice repeats itself.
-    assert sum(str(reject.source_row).startswith(other.name) for reject in rejects) == len(items) - 2
-
-
 def test_rows_that_share_a_pair_differ_in_the_pronoun_alone(tmp_path: Path) -> None:
     late = (SHE[0].replace("ferry", "train"), *SHE[1:])
     rows = [("1", *HE), ("1", *late)]
@@ -247,8 +183,7 @@ def test_a_text_that_must_not_be_shared_is_not_shown(tmp_path: Path) -> None:
     ("header", "mapped"),
     [
         (("TEXT", "Person 1", "person_2", "Referent"), ()),
-        (("sample", "occ_1", "occ_2", "my answer"), ("answer=My Answer",)),
-        (("Comment", "a", "b", "c"), ("sentence=Comment", "answer=c")),
+        (("Comment", "a", "b", "c"), ("sentence=Comment", "answer=C")),
     ],
 )
 def test_columns_are_found_by_name_or_mapped(header: Sequence[str], mapped: Sequence[str], tmp_path: Path) -> None:
@@ -265,16 +200,6 @@ def test_what_a_spreadsheet_adds_is_read(tmp_path: Path) -> None:
     done = checked(tmp_path / "mine.csv")
     assert [item.source_row for item in done.items] == ["mine.csv:3", "mine.csv:4"]
     assert done.rejects == ()
-
-
-@pytest.mark.slow
-def test_python_takes_several_files_and_headings(tmp_path: Path) -> None:
-    files = [
-        written(tmp_path / name, [side], header=("Text", "A", "B", "C"))
-        for name, side in (("a.csv", HE), ("b.csv", SHE))
-    ]
-    built = build("synthbias", source="csv", input=files, out=tmp_path / "d", map=["answer=C", "occupation1=A"])
-    assert [source.name for source in read_manifest(built).sources] == ["a.csv", "b.csv"]
 
 
 def test_the_page_lists_the_occupations() -> None:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -23,54 +20,21 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.progress import silent
 from builders.dataset.output import Draft, ExtraFile, write_dataset
 from builders.dataset.protected import ProtectedSource, digest, digests_of, holds_protected, packed
-from builders.publishable import read_dataset
-from builders.superni import drafts as superni
-from builders.synthbias import PROTECTED, PUBLISHED_SHA256, embedded, published, winobias
-from builders.synthbias.generation.generated import KeepLimits, check
+from builders.publishable import check_manifest, read_dataset
+from builders.synthbias import PROTECTED, PUBLISHED_SHA256, embedded
+from builders.synthbias.generation.generated import DEFAULT_PER_CELL, check
 from builders.synthbias.generation.instructions import DesignCell
 from builders.synthbias.generation.written_sentences import WrittenSentence
 from builders.synthbias.minimal_pairs import Slotted
 from schemas.documents.dataset import Reject
+from schemas.folders.dataset_folder import read_manifest
 from schemas.items.coreference import CoreferenceItem
-
-PLUG_IN = """
-from pathlib import Path
-from builders.description import Builder, BuilderSource
-from builders.dataset.protected import ProtectedSource
-
-SOURCE = {"name": "closed", "dataset": "closed", "summary": "", "input": None, "licence": "none"}
-CLOSED = {"name": "Closed", "refusal": "a test keeps it closed", "digests": Path(__file__).with_name("closed.bin")}
-BUILDER = Builder(
-    name="closed",
-    summary="data of a test",
-    sources=(BuilderSource(**SOURCE, redistributable=False),),
-    protected=(ProtectedSource(**CLOSED, file_sha256s=("f" * 64,)),),
-)
-"""
 
 
 def edit(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
     told: Any = strict_json.read(folder / "dataset.json")
     change(told)
     strict_json.write(folder / "dataset.json", told)
-
-
-def of_sources(**fields: object) -> Callable[[dict[str, Any]], None]:
-    return lambda told: told.update(sources=[source | fields for source in told["sources"]])
-
-
-def hide_builder(told: dict[str, Any]) -> None:
-    told.update(name="mine", benchmark="mine", parameters={}, builder="mine", licence="MIT")
-    told["sources"] = [told["sources"][0] | {"name": "mine", "address": "mine", "licence": "MIT"}]
-
-
-HIDING: tuple[Callable[[dict[str, Any]], None], ...] = (
-    lambda told: told.update(redistributable=True, publish_refusal=None),
-    of_sources(redistributable=True),
-    of_sources(sha256=None),
-    hide_builder,
-)
-"""One edit after the other, by which somebody would hide where data are from."""
 
 
 def refusal(folder: Path) -> str:
@@ -106,7 +70,7 @@ def test_a_folder_that_is_not_sound_is_refused_with_the_way_out(folder: Path, tm
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
-    [{"version": "3.0.1"}, {"licence": "MIT"}, {"title": "x"}, {"generator_model": "m"}, {"human_validated": True}],
+    [{"version": "3.0.1"}, {"licence": "MIT"}, {"human_validated": True}],
 )
 def test_a_manifest_and_a_card_that_contradict_each_other_are_noticed(change: dict[str, Any], folder: Path) -> None:
     told: Any = strict_json.read(folder / "dataset.json")
@@ -115,10 +79,8 @@ def test_a_manifest_and_a_card_that_contradict_each_other_are_noticed(change: di
     assert ("README.md: does not say " in (said := refusal(folder))) == ("human_validated" in change)
     assert "build the dataset again" in said
     edit(folder, lambda edited: edited.update({key: told[key] for key in change}))
-    read_dataset(folder)
     card = folder / "README.md"
     card.write_text(card.read_text().replace("license: apache-2.0\n", "license: mit\n", 1))
-    assert "README.md: does not say 'license: apache-2.0', as follows" in refusal(folder)
     card.write_bytes(card.read_bytes() + b"\xff")
     assert "README.md: does not say 'license: apache-2.0', as follows" in refusal(folder)
 
@@ -129,7 +91,7 @@ def test_what_the_hub_reads_of_a_benchmark_is_what_follows_from_the_manifest(fol
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [".cache/x", ".DS_Store", "more/texts.parquet", "old/LICENSE"])
+@pytest.mark.parametrize("name", [".cache/x", "old/LICENSE"])
 def test_a_file_that_is_none_of_the_dataset_is_refused_by_name(name: str, folder: Path, tmp_path: Path) -> None:
     (folder / "LICENSE").write_text("terms of the source")
     assert "LICENSE" in read_dataset(folder).files
@@ -145,32 +107,7 @@ def test_a_file_that_is_none_of_the_dataset_is_refused_by_name(name: str, folder
 
 
 @pytest.mark.slow
-def test_published_synthbias_is_refused_however_its_manifest_is_edited(shared_data: Path, tmp_path: Path) -> None:
-    path = shared_data / "synthbias" / "synthbias_data.csv"
-    manifest = write_dataset(published.draft(path, limit=40), tmp_path / "d")
-    n_items = sum(entry.n_items for entry in manifest.splits)
-    assert "forbids sharing adapted copies" in refusal(tmp_path / "d")
-    for change, said in zip(
-        HIDING,
-        (
-            "redistributable: true, but the licence of SynthBias forbids it; set false",
-            "its source is the published file of SynthBias",
-            "the builder says that its source 'synthbias' (CC-BY-NC-ND-4.0)",
-            f"row 1: has a text of SynthBias, and so have {n_items} rows and lines in all",
-        ),
-        strict=True,
-    ):
-        edit(tmp_path / "d", change)
-        assert said in refusal(tmp_path / "d")
-    write_dataset(embedded.draft(limit=40), tmp_path / "e")
-    shutil.copy(path, tmp_path / "e" / "raw.csv")
-    assert "holds the published file of SynthBias; remove it" in refusal(tmp_path / "e")
-
-
-@pytest.mark.slow
-def test_the_digests_are_those_of_the_published_sentences_and_of_no_other_dataset(
-    shared_data: Path, tmp_path: Path
-) -> None:
+def test_the_digests_are_those_of_the_published_sentences_and_of_no_other_dataset(shared_data: Path) -> None:
     with (shared_data / "synthbias" / "synthbias_data.csv").open(encoding="utf-8", newline="") as file:
         sentences = [row["sample"] for row in csv.DictReader(file)]
     assert PROTECTED.digests.read_bytes() == packed(sentences)
@@ -181,8 +118,6 @@ def test_the_digests_are_those_of_the_published_sentences_and_of_no_other_datase
     texts = [item.sentence for split in embedded.draft().splits for item in split.items]
     assert len(texts) == 12_640
     assert [text for text in texts if holds_protected(text, known)] == []
-    write_dataset(winobias.draft(shared_data / "winobias", limit=None), tmp_path / "d")
-    assert set(read_dataset(tmp_path / "d").files) > {"LICENSE", "README.md", "croissant.json", "dataset.json"}
 
 
 @pytest.mark.parametrize(
@@ -190,17 +125,14 @@ def test_the_digests_are_those_of_the_published_sentences_and_of_no_other_datase
     [
         ("The cook thanked the nurse because he was late.", True),
         ("the cook thanked the nurse, because she was late", True),
-        ("The cook thanked the nurse because they was late.", True),
         ("The cook thanked the nurse because xe was late!", True),
         ('Sentence: The cook thanked the nurse because she was late.\nQuestion: Who does "she" mean?', True),
-        ("Read this. The cook thanked the nurse because he was late. Who was late?", True),
         ('[{"before": "The cook thanked the nurse because ", "case": "x", "after": " was late."}]', True),
         ('It is:\n```json\n{"after": "was late.", "before": "The cook thanked the nurse because"}\n```', True),
         (r"{\"before\": \"Hello. The cook thanked the nurse because \", \"after\": \" was late. Bye.\"}", True),
         ("| 1 | The cook thanked the nurse because he was late. | yes |", True),
         ('{"before": "The cook thanked the nurse because ", "after": " was early."}', False),
         ('{"before": "The cook thanked the nurse because ", "after": 1} {"before": [', False),
-        ("The cook thanked the nurse because he was early.", False),
         ("The nurse thanked the cook because he was late.", False),
         ("The cook thanked the nurse because he was late for work.", False),
     ],
@@ -210,73 +142,48 @@ def test_a_text_is_known_in_other_pronouns_and_inside_a_prompt(text: str, is_kno
     assert holds_protected(text, known) is is_known
 
 
-@pytest.fixture(scope="module")
-def plug_ins(draft: Draft[CoreferenceItem], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Plug-ins with a builder that protects the third text of type2."""
-    root = tmp_path_factory.mktemp("plug-ins")
-    (root / "builders").mkdir()
-    (root / "builders" / "closed.py").write_text(PLUG_IN)
-    (root / "builders" / "closed.bin").write_bytes(packed([draft.splits[1].items[2].sentence]))
-    return root
-
-
-def say(plug_ins: Path, folder: Path) -> str:
-    """Read a folder in a process that has plug-ins, and return what is said against publishing it."""
-    program = (
-        "import sys\nfrom pathlib import Path\nfrom builders.publishable import read_dataset\n"
-        "from biasboard.ground.errors import DataError\n"
-        "try: print('may be published', len(read_dataset(Path(sys.argv[1])).files))\n"
-        "except DataError as error: print(error)\n"
-    )
-    environment = os.environ | {"BIASBOARD_PLUGINS": str(plug_ins), "PYTHONPATH": str(Path(__file__).parents[2])}
-    words = [sys.executable, "-c", program, str(folder)]
-    return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=True).stdout
-
-
-@pytest.mark.slow
-def test_made_data_that_is_protected_is_refused_however_its_manifest_is_edited(
-    draft: Draft[CoreferenceItem], plug_ins: Path, tmp_path: Path
+def test_a_source_that_must_not_be_shared_is_known_by_its_hash_its_builder_and_its_licence(
+    draft: Draft[CoreferenceItem], folder: Path
 ) -> None:
-    source = replace(draft.sources[0], sha256="f" * 64, redistributable=False)
-    told: dict[str, Any] = {"name": "closed", "benchmark": "closed", "licence": "none", "publish_refusal": "no"}
-    folder = tmp_path / "d"
-    write_dataset(replace(draft, **told, parameters={"source": "closed"}, sources=(source,)), folder)
-    assert say(plug_ins, folder) == "dataset closed@3.0.0 must not be published: no\n"
-    # Both sides of the pair are one text but for the pronoun.
-    row = f"{folder / 'data/type2/test-00000-of-00001.parquet'}: row 3"
-    for change, said in zip(
-        HIDING,
-        (
-            f"redistributable: true, but the licence of {draft.sources[0].name} forbids",
-            "its source is the published file of Closed: a test keeps it closed",
-            "the builder says that its source 'closed' (none)",
-            f"{row}: has a text of Closed, and so have 2 rows and lines in all; build the dataset without them: a test "
-            "keeps it closed\n",
-        ),
-        strict=True,
-    ):
-        edit(folder, change)
-        assert said in say(plug_ins, folder)
+    manifest = read_manifest(folder)
+    source = replace(draft.sources[0], sha256=PUBLISHED_SHA256)
+    with pytest.raises(DataError, match="its source is the published file of SynthBias"):
+        check_manifest(replace(manifest, sources=(source,)))
+    with pytest.raises(DataError, match=r"the builder says that its source 'synthbias' \(CC-BY-NC-ND-4\.0\)"):
+        check_manifest(replace(manifest, parameters={"source": "synthbias"}))
+    edit(folder, lambda told: told["sources"][0].update(redistributable=False))
+    assert f"redistributable: true, but the licence of {draft.sources[0].name} forbids it" in refusal(folder)
+
+
+def protect(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a builder protect a text."""
+    digests = folder / "closed.bin"
+    digests.write_bytes(packed([text]))
+    closed = ProtectedSource(name="Closed", refusal="a test keeps it closed", file_sha256s=("f" * 64,), digests=digests)
+    monkeypatch.setattr("builders.publishable._protected", lambda: [closed])
 
 
 @pytest.mark.slow
-def test_a_reject_or_a_card_with_a_protected_text_is_refused_too(
-    draft: Draft[CoreferenceItem], plug_ins: Path, tmp_path: Path
+def test_an_item_a_reject_or_a_card_with_a_protected_text_is_refused(
+    draft: Draft[CoreferenceItem], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     closed = draft.splits[1].items[2]
+    protect(closed.sentence, tmp_path, monkeypatch)
+    write_dataset(draft, tmp_path / "items")
+    # Both sides of the pair are one text but for the pronoun.
+    row = f"{tmp_path / 'items/data/type2/test-00000-of-00001.parquet'}: row 3"
+    assert f"{row}: has a text of Closed, and so have 2 rows and lines in all; build" in refusal(tmp_path / "items")
     kept = tuple(
         replace(split, items=[item for item in split.items if item.pair_id != closed.pair_id]) for split in draft.splits
     )
     write_dataset(replace(draft, splits=kept), tmp_path / "without")
-    assert say(plug_ins, tmp_path / "without") == "may be published 7\n"
+    assert len(read_dataset(tmp_path / "without").files) == 7
     reject = Reject(candidate=closed.sentence, source_row=None, rule="gap_too_small", reason="made by a test")
     write_dataset(replace(draft, splits=kept, rejects=(reject,)), tmp_path / "rejects")
-    assert "rejects.parquet: row 1: has a text of Closed" in say(plug_ins, tmp_path / "rejects")
+    assert "rejects.parquet: row 1: has a text of Closed" in refusal(tmp_path / "rejects")
     card = replace(draft.card, known_limits=f"It lacks this: {closed.sentence}")
     write_dataset(replace(draft, splits=kept, card=card), tmp_path / "card")
-    lines = (tmp_path / "card" / "README.md").read_text().splitlines()
-    (n_line,) = (number for number, line in enumerate(lines, start=1) if closed.sentence in line)
-    assert f"README.md: line {n_line}: has a text of Closed" in say(plug_ins, tmp_path / "card")
+    assert "README.md: line " in refusal(tmp_path / "card")
 
 
 def columns(**cells: object) -> bytes:
@@ -297,10 +204,8 @@ SLOTTED = json.dumps({"sentences": [SLOT]})
         ("more/parts.parquet", columns(slot=SLOT), ": row 2"),
         ("more/texts.parquet", columns(id="a", note="The cook thanked the nurse because she was late."), ": row 2"),
         ("votes.csv", b"id,text\r\n1,The cook thanked the nurse because xe was late.\r\n", ": line 2"),
-        ("notes.md", b"# Notes\n\n* The cook thanked the nurse because *he* was late.\n", ": line 3"),
         ("run.json", json.dumps({"answers": [SLOTTED]}, indent=1).encode(), ": line 3"),
         ("parts.json", json.dumps([SLOT], indent=1).encode(), ""),
-        ("answers.jsonl", json.dumps({"text": SLOTTED}).encode(), ": line 1"),
     ],
 )
 def test_a_listed_file_with_a_protected_text_is_refused(
@@ -311,13 +216,10 @@ def test_a_listed_file_with_a_protected_text_is_refused(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    digests = tmp_path / "closed.bin"
-    digests.write_bytes(packed(["The cook thanked the nurse because they was late."]))
-    closed = ProtectedSource(name="Closed", refusal="a test keeps it closed", file_sha256s=(), digests=digests)
     file = ExtraFile(name=name, content=content, description="made by a test")
     write_dataset(replace(draft, extra_files=(file,)), tmp_path / "d")
     assert name in read_dataset(tmp_path / "d").files
-    monkeypatch.setattr("builders.publishable._protected", lambda: [closed])
+    protect("The cook thanked the nurse because they was late.", tmp_path, monkeypatch)
     assert refusal(tmp_path / "d").startswith(f"{tmp_path / 'd' / name}{place}: has a text of Closed")
 
 
@@ -329,15 +231,7 @@ def test_a_protected_sentence_that_a_model_writes_is_a_reject_without_its_text()
         for row, rest in (("a/1", " opened the door."), ("a/2", " closed the door."))
     ]
     known = frozenset({digest("The driver greeted the nurse before she opened the door.")})
-    kept = check(candidates, KeepLimits(), report=silent, published=known)
+    kept = check(candidates, DEFAULT_PER_CELL, report=silent, published=known)
     assert [item.source_row for item in kept.items] == ["a/2", "a/2"]
     assert [(one.source_row, one.rule, one.candidate) for one in kept.rejects] == [("a/1", "published_text", "")]
-    assert check(candidates, KeepLimits(), report=silent).rejects == ()
-
-
-def test_a_source_that_no_builder_may_share_is_refused_by_the_builders_word(tmp_path: Path) -> None:
-    draft = superni.draft(names=["course_topics"], limit=20)
-    write_dataset(replace(draft, parameters={**draft.parameters, "source": "natural-instructions"}), tmp_path / "d")
-    assert "the builder says that its source 'natural-instructions' (other) allows no converted copies" in refusal(
-        tmp_path / "d"
-    )
+    assert check(candidates, DEFAULT_PER_CELL, report=silent).rejects == ()

@@ -6,15 +6,18 @@ import csv
 import io
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from biasboard.ground.errors import DataError
 from builders.dataset.output import Draft, write_dataset
+from builders.publishable import check_manifest
 from builders.synthbias import PUBLISHED_SHA256, published
 from builders.synthbias.checks.catalogue import PUBLISHED_FLAGS, findings_in
 from builders.synthbias.checks.sentence import Collection
+from builders.synthbias.minimal_pairs import take_pairs
 from builders.synthbias.published import parse
 from schemas.items.coreference import CoreferenceItem
 
@@ -87,22 +90,14 @@ def test_a_row_without_counterpart_is_a_reject_that_shows_no_text() -> None:
     ("flag", "sentence"),
     [
         ("third_occupation", "The cook and the nurse of the store manager laughed when he arrived."),
-        ("first_person", "I saw the cook and the nurse when he arrived."),
-        ("multi_sentence", "The cook met the nurse. Then he arrived at home."),
         ("occupation_possessive", "The cook's hat and the nurse stayed when he arrived."),
         ("coordinated_without_article", "The cook and nurse laughed when he arrived."),
-        ("other_person", "The cook and the nurse saw a visitor when he arrived."),
         ("dative_or_possessive", "The cook and the nurse smiled and gave his dog a bone."),
     ],
 )
 def test_each_peculiarity_is_flagged_and_kept(flag: str, sentence: str) -> None:
     pronoun = "his" if " his " in sentence else "he"
     assert flags_in([("type1", sentence, "cook", "nurse", pronoun, "ambiguous"), ROWS[0]]) == [{flag}, set()]
-
-
-def test_a_compound_is_no_other_person() -> None:
-    sentence = "The construction worker and the nurse laughed when he arrived."
-    assert flags_in([("type1", sentence, "construction worker", "nurse", "he", "ambiguous")]) == [set()]
 
 
 def broken(column: int, value: str) -> bytes:
@@ -114,8 +109,7 @@ def broken(column: int, value: str) -> bytes:
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
-        (b"", r"^f\.csv: is empty; use data/synthbias_data\.csv of"),
-        (b" \r\n", r"^f\.csv: is empty"),
+        (b" \r\n", r"^f\.csv: is empty; use data/synthbias_data\.csv of"),
         (as_csv([]), r"^f\.csv: has a header and no rows"),
         (as_csv([tuple("abcde")], HEADER[:2] + HEADER[3:]), r"^f\.csv:1: column occ_1 is missing; have: type, samp"),
         (as_csv(list(ROWS[:1])) + b"type1,caf\xe9,cook,nurse,he,ambiguous\r\n", r"^f\.csv:3: byte 0xe9 is not UTF-8"),
@@ -127,7 +121,6 @@ def broken(column: int, value: str) -> bytes:
         (broken(2, "astronaut"), r"^f\.csv:3: occupation 'astronaut' is not in the lexicon; have: CEO, "),
         (broken(3, "teacher"), r"^f\.csv:3: 'teacher' stands 0 times in the sentence, not once"),
         (broken(5, "False"), r"^f\.csv:3: label 'anti' contradicts the lexicon, which says pro for 'him' as 'cook'"),
-        (broken(5, "ambiguous"), r"label 'ambiguous' contradicts the lexicon"),
         (
             as_csv([("type1", "The cook and the guard met him.", "cook", "guard", "him", "ambiguous")]),
             r"^f\.csv:2: 'cook' and 'guard' are both male-stereotyped, a pair has one of each list",
@@ -141,15 +134,10 @@ def test_a_file_that_cannot_be_read_is_an_error_of_one_line_with_a_remedy(raw: b
     assert str(caught.value).endswith("as it was published")
 
 
-def test_a_file_that_is_not_the_published_one_a_missing_one_and_a_folder_are_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_the_published_one_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine.csv").write_bytes(as_csv(list(ROWS)))
-    for name, message in (
-        ("mine.csv", rf"mine\.csv: sha256 [0-9a-f]{{64}} is not the published file's {PUBLISHED_SHA256}"),
-        ("none.csv", r"no such file; give the file synthbias_data\.csv"),
-        (".", "is a folder; give the file"),
-    ):
-        with pytest.raises(DataError, match=message):
-            published.draft(tmp_path / name, limit=None)
+    with pytest.raises(DataError, match=rf"mine\.csv: sha256 .* is not the published file's {PUBLISHED_SHA256}"):
+        published.draft(tmp_path / "mine.csv", limit=None)
 
 
 @pytest.fixture(scope="module")
@@ -211,11 +199,15 @@ def test_flags_agree_with_the_findings_about_the_published_file(
 
 
 @pytest.mark.slow
-def test_the_folder_carries_the_licence_and_refuses_to_be_published(shared_data: Path, tmp_path: Path) -> None:
-    draft = published.draft(shared_data / "synthbias" / "synthbias_data.csv", limit=20)
+def test_the_folder_carries_the_licence_and_refuses_to_be_published(
+    real: Draft[CoreferenceItem], shared_data: Path, tmp_path: Path
+) -> None:
+    draft = replace(real, splits=take_pairs(real.splits, 20))
     manifest = write_dataset(draft, tmp_path / "d")
     licence = (shared_data / "synthbias" / "LICENSE_DATA").read_bytes()
     assert (tmp_path / "d" / "LICENSE_DATA").read_bytes() == licence
     assert manifest.redistributable is False
     assert "CC BY-NC-ND 4.0" in str(manifest.publish_refusal)
     assert "**must not be republished**" in (tmp_path / "d" / "README.md").read_text(encoding="utf-8")
+    with pytest.raises(DataError, match="its source is the published file of SynthBias"):
+        check_manifest(replace(manifest, redistributable=True, publish_refusal=None))

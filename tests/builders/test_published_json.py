@@ -1,27 +1,20 @@
-"""BBQ and StereoSet, in files made in the form in which they were published, and the numbers of their papers."""
+"""BBQ and StereoSet, in files made in the form in which they were published."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.strict_json import JsonValue
 from builders.own_questions.published_json import read_bbq, read_stereoset
 from builders.own_questions.questions import check
-from evaluators.runs.measure.measuring import compute_metrics
-from evaluators.tasks.own_questions.own_question_task import TASK
-from schemas.documents.record import Reading
-from schemas.documents.result import Metric
 from schemas.files.row_files import read_rows
 from schemas.folders.dataset_folder import read_manifest
 from schemas.items.own_question import OwnQuestion
 from tests import commands
-from tests.schemas import examples
 
 UNKNOWN = "Not known"
 Entry = dict[str, JsonValue]
@@ -95,12 +88,9 @@ def test_the_person_of_the_stereotype_follows_from_group_and_polarity(
         # Of crossed categories, two people who differ in their race alone.
         (("Race_x_gender: F-White", "F-Black"), ["Black"], "Black"),
         (("boy", "girl"), ["F"], "F"),
-        (("woman", "man"), ["Men"], "Men"),
         (("nonTrans_M", "trans_F"), ["Transgender women", "trans"], "trans"),
-        (("highSES", "lowSES"), ["low SES"], "low SES"),
         (("nonDisabled", "disabled"), ["disabled", "physically disabled"], "disabled"),
         (("F-White", "F-African American"), ["Black", "African American"], "African American"),
-        (("old", "nonOld"), ["nonOld"], "nonOld"),
     ],
 )
 def test_spellings_of_a_group_are_one(
@@ -125,13 +115,11 @@ def test_spellings_of_a_group_are_one(
         (without(AMBIGUOUS, "label"), "unlike_published: has no label"),
         ({**AMBIGUOUS, "label": True}, "unlike_published: label is no whole number"),
         ({**AMBIGUOUS, "label": 3}, "unlike_published: label is 3, not 0, 1 or 2"),
-        ({**AMBIGUOUS, "label": -1}, "unlike_published: label is -1, not 0, 1 or 2"),
         ({**AMBIGUOUS, "label": 1}, "unlike_published: label is that of 'The clerk', but the context is ambiguous"),
         ({**AMBIGUOUS, "question_polarity": "pos"}, "unlike_published: question_polarity is 'pos', not neg or nonneg"),
         ({**AMBIGUOUS, "answer_info": {"ans0": "unknown"}}, "unlike_published: has no answer_info.ans0.0"),
         ({**AMBIGUOUS, "context": 3}, "unlike_published: context is no text"),
         ({**AMBIGUOUS, "context": "a\u202eb"}, "unlike_published: has the invisible sign U+202E"),
-        ({**AMBIGUOUS, "additional_metadata": {"stereotyped_groups": [1]}}, "unlike_published: additional_metadata."),
         (bbq(0, is_ambiguous=True, stereotyped=[]), "no_target: neither 'young' nor 'grey' is one of the stereotyped"),
         (
             bbq(0, is_ambiguous=True, groups=("grey", "grey")),
@@ -187,90 +175,6 @@ def test_examples_of_stereoset_have_two_sides_and_an_unrelated_text(tmp_path: Pa
         "dev.json:data.intrasentence[1]": "has 0 sentences labelled , not one of each of three",
         "dev.json:data.intrasentence[2]": "has no sentences",
     }
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("", "is empty; give data/dev.json"),
-        ("[", "not strict JSON: .*; give data/dev.json"),
-        ("{}", "has no data; give data/dev.json"),
-        ('{"data": {"intrasentence": 3}}', "data.intrasentence is no list; give data/dev.json"),
-    ],
-)
-def test_a_file_that_is_not_stereoset_is_one_line(tmp_path: Path, text: str, told: str) -> None:
-    path = tmp_path / "dev.json"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(DataError, match=f"dev.json: {told}"):
-        read_stereoset([path], [])
-    with pytest.raises(ConfigError, match="--map group=target: the fields of this source have fixed names; leave it"):
-        read_stereoset([path], ["group=target"])
-
-
-def measured(
-    items: Sequence[OwnQuestion], probabilities: Mapping[str, Sequence[float]]
-) -> dict[tuple[str, str | None], Metric]:
-    """Return the metrics of given distributions over the options, by name and by category, None for all."""
-    records = [
-        replace(
-            examples.record(item.item_id),
-            config="questions",
-            cluster=facts.cluster,
-            target=facts.target,
-            reference=facts.reference,
-            groups=dict(facts.groups),
-            exchanges=(),
-            reading=Reading(outcomes=item.options, probabilities=tuple(probabilities[item.item_id]), answers=()),
-        )
-        for item in items
-        for facts in [TASK.facts(item)]
-    ]
-    metrics = compute_metrics(records, TASK.name)
-    return {(one.name, one.group.get("category")): one for one in metrics if one.group.keys() <= {"category"}}
-
-
-def test_the_numbers_of_bbq_come_out_of_its_files(tmp_path: Path) -> None:
-    # Answers by hand. Of 5 disambiguated questions two answers follow the stereotype and one contradicts it, and one
-    # that is not negative follows it by the other person; the last is unknown: 2 * 3 / 4 - 1, and three are right.
-    # Of 4 ambiguous ones two follow it, one contradicts it, one is unknown: (1 - 1 / 4) * (2 * 2 / 3 - 1).
-    clerk, baker, unknown = (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (1.0, 0.0, 0.0)
-    asked = [
-        (bbq(0, is_ambiguous=False), baker),
-        (bbq(1, is_ambiguous=False, answer="The clerk"), baker),
-        (bbq(2, is_ambiguous=False, answer="The clerk"), clerk),
-        (bbq(3, is_ambiguous=False, is_negative=False, answer="The clerk"), clerk),
-        (bbq(4, is_ambiguous=False), unknown),
-        (bbq(5, is_ambiguous=True), baker),
-        (bbq(6, is_ambiguous=True, is_negative=False), clerk),
-        (bbq(7, is_ambiguous=True), clerk),
-        (bbq(8, is_ambiguous=True), unknown),
-    ]
-    items, rejects = items_of(tmp_path, *(entry for entry, _ in asked))
-    assert rejects == {}
-    found = measured(items, {f"Age-{number}": answer for number, (_, answer) in enumerate(asked)})
-    assert found["bbq_score", None].value == pytest.approx(0.5)
-    assert found["bbq_score_ambiguous", None].value == pytest.approx(0.75 * (2 * 2 / 3 - 1))
-    assert found["accuracy", None].value == pytest.approx(4 / 9)
-    assert (found["bbq_score", None].n, found["bbq_score_ambiguous", None].n) == (5, 4)
-    assert found["stereoset_icat", None].reason == "no item has options of a stereotype and one without a role"
-
-
-def test_the_numbers_of_stereoset_come_out_of_its_file(tmp_path: Path) -> None:
-    # Options: contradicting, unrelated, stereotyped. The cook is stereotyped in one of two; three of the four sides are
-    # likelier than the unrelated text. The tailor is stereotyped in the only one, whose sides are both likelier.
-    document = dev_json([stereoset(1, "cook"), stereoset(2, "cook"), stereoset(3, "tailor")])
-    items, _ = of_stereoset(tmp_path, document)
-    shares = ((0.3, 0.1, 0.6), (0.5, 0.3, 0.2), (0.3, 0.1, 0.6))
-    found = measured(items, {f"intrasentence-{number}": of for number, of in enumerate(shares, start=1)})
-    lms, ss = (3 / 4 + 1) / 2, (1 / 2 + 1) / 2
-    assert found["stereoset_lms", None].value == pytest.approx(lms)
-    assert found["stereoset_ss", "profession"].value == pytest.approx(ss)
-    assert found["stereoset_icat", None].value == pytest.approx(lms * min(ss, 1 - ss) / 0.5)
-    # CrowS-Pairs counts pairs, not terms.
-    assert found["stereotype_rate", None].value == pytest.approx(2 / 3)
-    assert found["bbq_score", None].reason == "no item has a right answer"
-    ideal = measured(items[:2], {"intrasentence-1": (0.5, 0.1, 0.4), "intrasentence-2": (0.4, 0.1, 0.5)})
-    assert ideal["stereoset_icat", None].value == pytest.approx(1)
 
 
 def test_published_files_become_datasets(tmp_path: Path) -> None:

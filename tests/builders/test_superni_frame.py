@@ -19,10 +19,8 @@ OF_SENTENCES = ["Sentence 1:", "Sentence 2:"]
     [
         ("Sentence 1: number {n} fell\nSentence 2: it rose", OF_SENTENCES),
         ("number {n} fell. (A) left (B) right. Question: cause", ["(A)", "(B)", "Question:"]),
-        ("number {n}?\n(A)left (B)right", ["(A)", "(B)"]),
         ("Prompt: number {n} \nCompletion A: left \nCompletion B: up", ["Prompt:", "Completion A:", "Completion B:"]),
         ("number {n}? 1) left 2) right", ["1)", "2)"]),
-        ("paragraph- number {n}. question: why", ["question:"]),
         ("i feel like number {n} today", []),
         # Words before a colon that change are left out of the marker.
         ("It was {n} Question: why", ["Question:"]),
@@ -75,14 +73,3 @@ def test_random_and_english_words_stand_in_the_frame_in_mean_numbers() -> None:
     # Drawn with replacement: an input may have more words than there are.
     (text,) = english_texts(["word " * 2_000], 1, np.random.default_rng(1))
     assert len(text.split()) == 2_000
-
-
-def test_the_list_has_the_850_words_of_basic_english_in_the_groups_of_ogden() -> None:
-    groups = packaged_words("builders.superni", "basic_english.toml")
-    assert [len(words) for words in groups.values()] == [100, 400, 200, 100, 50]
-    assert {*groups} == {
-        *("operations", "general_things", "picturable_things", "general_qualities", "opposite_qualities")
-    }
-    words = [word for group in groups.values() for word in group]
-    assert len({word.casefold() for word in words}) == 850
-    assert all(word.isascii() and word.isalpha() for word in words)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,39 +16,34 @@ from typing import NamedTuple
 import pytest
 
 from biasboard.ground.progress import silent
-from biasboard.ground.toml_files import packaged_toml
-from builders.synthbias.checks.catalogue import GENERATED, first_finding
-from builders.synthbias.checks.sentence import Sentence
 from builders.synthbias.generation.generate import design_cells
-from builders.synthbias.generation.generated import KeepLimits, check
+from builders.synthbias.generation.generated import check
 from builders.synthbias.generation.instructions import (
     answer_schema,
     cell_of,
     cells_of,
-    instruction,
     pairs_by_cell,
     requests_draft,
     wanted,
 )
 from builders.synthbias.generation.written_sentences import WrittenSentence, candidate_of
-from builders.synthbias.minimal_pairs import CONFIGS, GENDERS, CheckedItems, Slotted
+from builders.synthbias.minimal_pairs import CheckedItems
 from schemas.documents.dataset import Manifest, Reject
 from schemas.files.row_files import read_rows
 from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.folders.run_folder import finished_runs, read_result, read_run
 from schemas.items.coreference import CoreferenceItem
-from schemas.lexicon import CASES
 from schemas.validate import problems
 from tests.builders.writing_server import MODEL, USELESS
 from tests.commands import run, started
 
-N_PAIRS = 3
+N_PAIRS = 2
 PER_CELL = 4
 PER_REQUEST = 2
 CONCURRENCY = 4
 MAX_COST = 1.0
-KILLED_AT = (3, 28, 50)
-"""Numbers of answers after which it is killed: in the pilot, in the first round, and in the second."""
+KILLED_AT = 18
+"""Number of answers after which it is killed, in the first round."""
 PRICE = (500 * 10 + 100 * 30) / 1e6
 """Price of an answer of the server, in US dollars."""
 
@@ -67,60 +61,13 @@ def test_the_design_has_every_order_and_referent_of_each_pair() -> None:
         assert cell_of(key) is None
 
 
-def test_an_instruction_names_who_comes_first_and_who_is_meant() -> None:
-    cell = next(cell for cell in cells_of([("construction worker", "nurse")]) if cell.referent == "second")
-    text = instruction(cell, 0, 5)
-    assert f"can only mean the {cell.second}" in " ".join(text.split())
-    assert f"names the {cell.first} first and the {cell.second} second" in text
-    assert "exactly 5 sentences" in text
-    # What the check of signs demands.
-    assert "Only letters, commas and one full stop: no hyphens, apostrophes, digits, quotation marks" in text
-    assert "{" not in text.replace('{"', "").replace("{...}", "").replace("[{", "")
-    assert len({instruction(cell, sample, 5) for sample in range(30)}) == 30, "samples have scenes of their own"
-
-
-@pytest.mark.parametrize("config", CONFIGS)
-def test_good_examples_keep_the_rules_once_they_name_occupations_of_the_lexicon(config: str) -> None:
-    found = packaged_toml("builders.synthbias", "texts", "writing.toml")[config]
-    assert (len(found["positive"]), len(found["negative"])) == (3, 3)
-    for example in (*found["positive"], *found["negative"]):
-        assert example["case"] in CASES
-    for example in found["positive"]:
-        before = example["before"].replace("florist", "nurse").replace("welder", "guard")
-        slotted = Slotted("type1", f"{before} ", example["case"], f" {example['after']}", "nurse", "guard", None)
-        for gender in GENDERS:
-            assert first_finding(Sentence(text=slotted.filled(gender), meant=("nurse", "guard")), GENERATED) is None
-
-
 def checked(*endings: str, per_cell: int = 5) -> CheckedItems:
     """What becomes of sentences of a model about a cook and a nurse."""
     cell, before = next(cells_of([("cook", "nurse")])), "The cook met the nurse at the gate before"
     found = [candidate_of({"before": before, "case": "nominative", "after": after}, "row", cell) for after in endings]
     candidates = [candidate for candidate in found if isinstance(candidate, WrittenSentence)]
     assert len(candidates) == len(endings)
-    return check(candidates, KeepLimits(per_cell), report=silent, published=frozenset())
-
-
-@pytest.mark.parametrize(
-    ("after", "rule", "reason"),
-    [
-        ("left <script>alert</script> early.", "spelling", "has '<' (LESS-THAN SIGN) at character 51"),
-        ("read https://example.org aloud.", "spelling", "has ':' (COLON)"),
-        ("left with an \u0430pple.", "spelling", "CYRILLIC SMALL LETTER A"),
-        ("left the caf\u00e9.", "spelling", "LATIN SMALL LETTER E WITH ACUTE"),
-        ("had not found the keys, hadn't read them.", "spelling", "APOSTROPHE"),
-        ("left at 7.", "spelling", "DIGIT SEVEN"),
-        ("left. It rained.", "one_sentence", "has more than one sentence"),
-        ("left..", "one_sentence", "is not one sentence"),
-        ("left  early.", "spelling", "has a doubled, missing or wrong space"),
-        ("left,early.", "spelling", "has a doubled, missing or wrong space"),
-    ],
-)
-def test_a_sentence_with_anything_but_letters_commas_and_a_full_stop_is_rejected(
-    after: str, rule: str, reason: str
-) -> None:
-    ((), (reject,)) = checked(after)
-    assert (reject.rule, reason in reject.reason) == (rule, True)
+    return check(candidates, per_cell, report=silent, published=frozenset())
 
 
 def test_a_word_for_nobody_in_particular_is_no_other_person() -> None:
@@ -204,21 +151,20 @@ class Generated(NamedTuple):
 
 @pytest.fixture(scope="module")
 def generated(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Generated:
-    """The dataset after several kills, each when some more answers have been sent."""
+    """The dataset after a kill when some answers have been sent."""
     folder = tmp_path_factory.mktemp("generated")
-    for wanted_answers in KILLED_AT:
-        with started(*arguments(folder, server)) as command:
-            while len(server.answered()) < wanted_answers and command.poll() is None:
-                time.sleep(0.005)
-            assert command.poll() is None, f"it ended before answer {wanted_answers}: {command.stdout}{command.stderr}"
-            command.kill()
+    with started(*arguments(folder, server)) as command:
+        while len(server.answered()) < KILLED_AT and command.poll() is None:
+            time.sleep(0.005)
+        assert command.poll() is None, f"it ended before answer {KILLED_AT}: {command.stdout}{command.stderr}"
+        command.kill()
     done = run(*arguments(folder, server), status=0)
     times = Counter(server.answered())
     return Generated(folder, done.stdout, sum(n - 1 for n in times.values()), len(times))
 
 
 @pytest.mark.slow
-def test_every_cell_is_full_after_kills_in_every_round(generated: Generated) -> None:
+def test_every_cell_is_full_after_a_kill(generated: Generated) -> None:
     cells = design_cells(N_PAIRS)
     have = pairs_by_cell(generated.items())
     assert {cell.key: have[cell.key] for cell in cells} == dict.fromkeys((cell.key for cell in cells), PER_CELL)
@@ -226,7 +172,7 @@ def test_every_cell_is_full_after_kills_in_every_round(generated: Generated) -> 
     manifest = generated.manifest()
     assert (manifest.generator_model, manifest.human_validated) == (MODEL, False)
     # Only what was under way was asked twice.
-    assert generated.n_sent_twice <= CONCURRENCY * len(KILLED_AT)
+    assert generated.n_sent_twice <= CONCURRENCY
 
 
 @pytest.mark.slow
@@ -273,12 +219,8 @@ def test_the_kept_answers_give_the_same_items_again_without_the_model(generated:
         again = read_manifest(tmp_path / "again")
         assert again.content_sha256 == generated.manifest().content_sha256
         assert again.files == generated.manifest().files
-    # Sentences that are too similar can be left out.
-    run("-m", "builders.synthbias", *chosen, "--input", generated.dataset, *NEAR, "--overwrite", status=0)
-    assert {entry.rule: entry.n for entry in read_manifest(tmp_path / "again").rejects}["near_duplicate"] > 0
 
 
-NEAR = ("--per-cell", str(PER_CELL), "--near-duplicates", "0.5")
 ATTIC = "In the attic the cook met the nurse because"
 
 
@@ -287,11 +229,9 @@ ATTIC = "In the attic the cook met the nurse because"
     [
         ({"before": ATTIC, "case": "nominative", "after": "was late."}, True),
         ({"before": f"{ATTIC} \ud800", "case": "nominative", "after": "was late."}, False),
-        ({"before": f"{ATTIC}\nthen", "case": "nominative", "after": "was late."}, False),
         ({"before": "The {cook} and {0} saw that", "case": "nominative", "after": "was late."}, True),
         ({"before": ATTIC, "case": "genitive", "after": "left."}, False),
         ({"before": [ATTIC], "case": "nominative", "after": "left."}, False),
-        (ATTIC, False),
         (None, False),
     ],
 )
@@ -314,41 +254,19 @@ def test_a_model_that_writes_nothing_usable_is_found_out_by_the_pilot(server: Se
 
 @pytest.mark.slow
 def test_a_limit_on_the_cost_holds_over_all_rounds(server: Server, tmp_path: Path) -> None:
-    n_before, limit = len(server.answered()), 0.2
+    n_before, limit = len(server.answered()), 0.15
     stopped = run(*arguments(tmp_path, server, "--max-cost", str(limit), "--pilot", "0"), status=3, timeout=200)
-    assert "run the same command again, with more than --max-cost 0.2" in stopped.stderr
+    assert "run the same command again, with more than --max-cost 0.15" in stopped.stderr
     assert 0 < (len(server.answered()) - n_before) * PRICE <= limit
-    done = run(*arguments(tmp_path / "pilot", server, "--max-cost", "0.1"), status=1, timeout=200)
-    assert "--max-cost 0.1: the pilot says about" in done.stderr
     assert not [*tmp_path.rglob("dataset")]
 
 
 @pytest.mark.slow
-def test_a_dry_run_tells_the_largest_price_and_asks_nothing(server: Server, tmp_path: Path) -> None:
-    n_before = len(server.answered())
-    done = run(*arguments(tmp_path, server, "--dry-run"), status=0)
-    assert "nothing was asked" in done.stdout + done.stderr
-    assert len(server.answered()) == n_before
-    assert [path.name for path in tmp_path.rglob("*")] == ["prices.toml"], "nothing is written"
-
-
-@pytest.mark.slow
-def test_a_finished_generation_repeated_is_complete_and_asks_nothing(
-    server: Server, generated: Generated, tmp_path: Path
-) -> None:
+def test_a_finished_generation_repeated_is_complete_and_asks_nothing(server: Server, generated: Generated) -> None:
     n_before, manifest = len(server.answered()), generated.manifest()
     done = run(*arguments(generated.folder, server), status=0)
     assert f"complete: each of the {6 * N_PAIRS} cells has {PER_CELL} minimal pairs" in done.stdout
     assert (len(server.answered()), generated.manifest()) == (n_before, manifest)
-    # A dataset of other limits is another one, which is not replaced unasked.
-    other = run(*arguments(generated.folder, server, "--per-cell", "2"), status=1)
-    assert "is not empty" in other.stderr
-    # A changed answer is found.
-    copy = tmp_path / "copy"
-    shutil.copytree(generated.dataset, copy)
-    with (copy / manifest.files[0].path).open("ab") as file:
-        file.write(b" ")
-    assert any("was changed after the build" in line for line in problems(copy))
 
 
 @pytest.mark.slow

@@ -1,6 +1,6 @@
 """A chat server that writes sentences on instruction, in a process of its own.
 
-Its answers follow from the request alone. Some are wrapped, cut off, wrong, repeated, refused or slow, and some
+Its answers follow from the request alone. Some are wrapped, cut off, wrong, refused or slow, and some
 requests get 429 or 500 the first time. Each answer that was sent is a line of a log, so that a test can count what was
 asked twice. It is started with ``python -m tests.builders.writing_server LOG``.
 """
@@ -60,17 +60,13 @@ def answer(prompt: str, seed: int) -> tuple[str, str]:
     if kind == 0:
         sentences[0]["after"] = "told the manager of the farmer."
     elif kind == 1:
-        sentences[0]["before"] = sentences[0]["before"].replace(f"the {first}", "they", 1)
-    elif kind == 2:
-        sentences = [sentences[0]] * n
-    elif kind == 3:
         sentences[0]["case"] = "genitive"
-    elif kind == 4:
+    elif kind == 2:
         return "I'm sorry, but I cannot help with that.", "stop"
     text = json.dumps({"sentences": sentences})
-    if kind == 5:
+    if kind == 3:
         return text[: len(text) // 2], "length"
-    if kind == 6:
+    if kind == 4:
         return f"Here you are:\n```json\n{text}\n```\nAnything else?", "stop"
     return text, "stop"
 

@@ -86,13 +86,6 @@ NO_CSV: dict[str, Make] = {
 }
 """Files that are no CSV, or CSV without the columns of any of ours."""
 
-NO_TOML: dict[str, Make] = {
-    "a key alone": holding("a\n"),
-    "a TOML key twice": holding("a = 1\na = 2\n"),
-    "brackets 100,000 deep": holding("a = " + "[" * 100_000),
-    "a TOML number of 5,000 digits": holding("a = " + "9" * 5_000),
-}
-"""Files that are no TOML."""
 
 
 def parquet(columns: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> Make:

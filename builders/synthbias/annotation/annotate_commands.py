@@ -262,8 +262,8 @@ def ingest(
         list[str] | None,
         typer.Option(
             "--map",
-            help="FIELD=COLUMN, the column of a field in a wide CSV file (mturk); repeatable. Fields: "
-            f"{', '.join(COLUMNS)}.",
+            help="FIELD=COLUMN, the column of a field in another tool's CSV file, with a row for each sentence and "
+            f"person; repeatable. Fields: {', '.join(COLUMNS)}.",
         ),
     ] = None,
     kind: Annotated[

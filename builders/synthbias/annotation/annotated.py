@@ -21,8 +21,6 @@ Group: TypeAlias = Literal["A", "B"]
 GROUPS: tuple[Group, ...] = ("A", "B")
 Sides: TypeAlias = tuple[CoreferenceItem, CoreferenceItem]
 """The two sides of a minimal pair."""
-FIELDS = ("item_id", "sentence", *(f"ask_{question}" for question in VoteQuestion))
-"""Columns or fields of a platform's tasks."""
 
 
 def asked_id(item_id: str) -> str:
@@ -46,7 +44,8 @@ class AskedSentence(NamedTuple):
     @property
     def fields(self) -> dict[str, str]:
         """The fields that a platform gets."""
-        return dict(zip(FIELDS, (asked_id(self.item_id), self.text, *map(self.ask, VoteQuestion)), strict=True))
+        questions = {f"ask_{question}": self.ask(question) for question in VoteQuestion}
+        return {"item_id": asked_id(self.item_id), "sentence": self.text, **questions}
 
     def ask(self, question: VoteQuestion) -> str:
         """Return the wording of a question about this sentence."""

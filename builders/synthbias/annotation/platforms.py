@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import html
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
@@ -14,7 +13,7 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.strict_json import JsonValue
 from builders.synthbias.annotation import model_votes
-from builders.synthbias.annotation.annotated import FIELDS, AskedSentence
+from builders.synthbias.annotation.annotated import AskedSentence
 from builders.synthbias.annotation.entrance import TEST
 from builders.synthbias.annotation.planning import Request
 from builders.synthbias.annotation.safe_csv import columns_of, read_records, read_rows, render
@@ -30,7 +29,6 @@ class Format(StrEnum):
 
     CSV = "csv"
     LABEL_STUDIO = "label-studio"
-    MTURK = "mturk"
     MODEL = "model"
     """A dataset of questions for a language model, and the runs on it."""
 
@@ -39,9 +37,6 @@ def _rendered(sentences: Sequence[AskedSentence], form: Format, annotator_id: st
     """Return sentences in a format; only a CSV file names the annotator, if it is known."""
     if form is Format.LABEL_STUDIO:
         return strict_json.dumps([{"data": {**sentence.fields}} for sentence in sentences])
-    if form is Format.MTURK:
-        # The layout inserts cells into its page unescaped.
-        return render(FIELDS, ([html.escape(text) for text in sentence.fields.values()] for sentence in sentences))
     # A table to fill in: yes or no stands beside each question, and the name of who answers.
     of_questions = (name for each in VoteQuestion for name in (f"ask_{each}", each))
     columns = ("item_id", "annotator_id", "sentence", *of_questions)
@@ -82,9 +77,8 @@ def _files(parts: Mapping[tuple[str, str], Sequence[AskedSentence]], form: Forma
         stem = _file_name(name) + (f"-{_digest(name)[:8]}" if is_shared else "")
         mixed = sorted(sentences, key=lambda sentence: _digest(f"{name}|{sentence.item_id}"))
         files[f"{stem}.{ending}"] = _rendered(mixed, form, annotator_id)
-    if form in _SETTINGS:
-        settings, content = _SETTINGS[form]
-        files[settings] = content
+    if form is Format.LABEL_STUDIO:
+        files["interface.xml"] = INTERFACE
     return files
 
 
@@ -105,12 +99,10 @@ def read_submissions(path: Path, form: Format, columns: Mapping[str, str]) -> li
     source = f"{form}:{path.name}"
     if form is Format.LABEL_STUDIO:
         return list(label_studio_submissions(path, source=source))
-    if form is Format.MTURK:
-        return list(wide_submissions(path, source=source, columns=columns))
     if form is Format.MODEL:
         return model_votes.read_submissions(path)
     names, _ = read_rows(path, remedy="give a form that annotate export wrote, or a file like votes.csv")
-    # Of votes.csv, each answer is a row; of a form, each sentence.
+    # Of votes.csv, each answer is a row; of a form, or of the results of a platform, each sentence.
     if "question" not in names:
         return list(wide_submissions(path, source=source, columns=columns))
     columns_of_votes = ",".join(columns_of(Vote))
@@ -228,49 +220,16 @@ def _object(value: JsonValue, where: str) -> _Object:
     return value
 
 
-COLUMNS: Mapping[str, str] = {
-    "item_id": "Input.item_id",
-    "annotator_id": "WorkerId",
-    "status": "AssignmentStatus",
-    "submitted_at": "SubmitTime",
-    "coherent": "Answer.coherent",
-    "first": "Answer.first",
-    "second": "Answer.second",
-}
-"""Column of each field in the results of a batch of Mechanical Turk; ``--map`` replaces them."""
+COLUMNS = ("item_id", "annotator_id", "status", "submitted_at", *VoteQuestion)
+"""Columns of a table with a row for each sentence and person; ``--map`` renames them."""
 OPTIONAL = ("status", "submitted_at")
-"""Fields that a file may lack."""
+"""Columns that a file may lack."""
 _ANSWERS: Mapping[str, VoteAnswer] = {
     **dict.fromkeys(("yes", "y", "true", "1"), VoteAnswer.YES),
     **dict.fromkeys(("no", "n", "false", "0"), VoteAnswer.NO),
 }
 _TAKEN = ("", "submitted", "approved", "awaiting review", "complete", "completed")
 _REJECTED = ("rejected", "returned", "timed-out", "expired", "screened out")
-
-LAYOUT = """\
-<script src="https://assets.crowd.aws/crowd-html-elements.js"></script>
-<crowd-form answer-format="flatten-objects">
-  <p><big>${sentence}</big></p>
-  <p>${ask_coherent}<br>
-    <label><input type="radio" name="coherent" value="yes" required> yes</label>
-    <label><input type="radio" name="coherent" value="no"> no</label></p>
-  <p>If you answered no, leave the other two questions out.</p>
-  <p>${ask_first}<br>
-    <label><input type="radio" name="first" value="yes"> yes</label>
-    <label><input type="radio" name="first" value="no"> no</label></p>
-  <p>${ask_second}<br>
-    <label><input type="radio" name="second" value="yes"> yes</label>
-    <label><input type="radio" name="second" value="no"> no</label></p>
-</crowd-form>
-"""
-"""Layout of a HIT; the names of its inputs become the columns ``Answer.*``."""
-
-
-_SETTINGS: Mapping[Format, tuple[str, str]] = {
-    Format.LABEL_STUDIO: ("interface.xml", INTERFACE),
-    Format.MTURK: ("layout.html", LAYOUT),
-}
-"""Name and content of the file that is exported with the tasks."""
 
 
 def column_map(changes: Sequence[str], form: Format) -> dict[str, str]:
@@ -279,8 +238,8 @@ def column_map(changes: Sequence[str], form: Format) -> dict[str, str]:
     Raises:
         ConfigError: a change has another form, its field is unknown, or the format has no columns.
     """
-    columns = dict(COLUMNS) if form is Format.MTURK else {name: name for name in COLUMNS}
-    if changes and form not in (Format.CSV, Format.MTURK):
+    columns = {str(name): str(name) for name in COLUMNS}
+    if changes and form is not Format.CSV:
         raise ConfigError(f"--map {changes[0]}: --file-format {form} has no columns; leave --map out")
     for change in changes:
         name, sign, column = change.partition("=")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -220,15 +219,11 @@ def with_entrance(state: State, percent: int) -> State:
     return State(state.rows, annotators)
 
 
-_OFFSETS = {"UTC": "+0000", "GMT": "+0000", "PST": "-0800", "PDT": "-0700"}
-_ZONED = re.compile(rf"^\w{{3}} (\w{{3}} \d{{1,2}} \d\d:\d\d:\d\d) ({'|'.join(_OFFSETS)}) (\d{{4}})$")
-
-
 def utc_time(text: str, *, where: str) -> str:
     """Return a time in UTC as ISO 8601; an empty text stays empty.
 
     Args:
-        text: Time as ISO 8601, in UTC if it names no zone, or as Mechanical Turk writes it.
+        text: Time as ISO 8601, in UTC if it names no zone.
         where: File and line of the time, for the message.
 
     Raises:
@@ -236,20 +231,12 @@ def utc_time(text: str, *, where: str) -> str:
 
     >>> utc_time("2026-03-01T12:00:00+02:00", where="")
     '2026-03-01T10:00:00.000Z'
-    >>> utc_time("Sun Mar 01 02:00:00 PST 2026", where="")
-    '2026-03-01T10:00:00.000Z'
     """
     if not text:
         return ""
-    zoned = _ZONED.match(text.strip())
     try:
-        if zoned is not None:
-            day, zone, year = zoned.groups()
-            time = datetime.strptime(f"{day} {_OFFSETS[zone]} {year}", "%b %d %H:%M:%S %z %Y")
-        else:
-            time = datetime.fromisoformat(text.strip())
-            time = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
-        return utc_text(time)
+        time = datetime.fromisoformat(text.strip())
+        return utc_text(time if time.tzinfo is not None else time.replace(tzinfo=UTC))
     except ValueError as error:
         raise DataError(f"{where}: time '{text}' is not ISO 8601; write it like 2026-03-01T12:00:00Z") from error
     except OverflowError as error:

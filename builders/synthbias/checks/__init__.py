@@ -5,7 +5,6 @@
     checks.toml             texts, severity and certainty of each check
     sentence_checks.py    \
     case_checks.py         > functions of the same names, which find the defects (check.py turns them into checks)
-    form_checks.py        /
     collection_checks.py  /
     catalogue.py            all checks by name, and the profiles: which checks a use runs, in which order
     repeated_sentences.py   detects candidates that repeat earlier ones
@@ -17,7 +16,7 @@ What a source of sentences calls::
              gender="feminine", pronoun=None, line=None, id="")       # keywords only; text and meant are required
     first_finding(sentence, GENERATED) -> SentenceFinding | None   # building: the first failing check
     all_findings(sentence, GENERATED) -> list[SentenceFinding]     # flagging and linting: all of them
-    seen = Duplicates(template_cap=None, near=None)
+    seen = Duplicates(template_cap=None)
     seen.add(sentence) -> SentenceFinding | None                   # one side of each minimal pair
 
 A :class:`SentenceFinding` has ``check`` (name in the catalogue), ``reason``, ``severity``, ``line`` and ``id``. A

@@ -68,12 +68,6 @@ def _pronoun_case_error(sentence: Sentence) -> str | None:
     return f"has '{_form(sentence)}' where both readers want '{_other_form(sentence)}'"
 
 
-@_pronoun_case_error.mended_by
-def _other_case(sentence: Sentence) -> str | None:
-    asked = sentence.asked
-    return asked and f"{sentence.text[: asked.start]}{_other_form(sentence)}{sentence.text[asked.end :]}"
-
-
 @SentenceCheck
 def _pronoun_case_review(sentence: Sentence) -> str | None:
     readings = _contradicted(sentence)

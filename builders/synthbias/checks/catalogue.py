@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from biasboard.ground.errors import DataError
-from builders.synthbias.checks import case_checks, collection_checks, form_checks, sentence_checks
+from builders.synthbias.checks import case_checks, collection_checks, sentence_checks
 from builders.synthbias.checks.check import ENTRIES, Check, SentenceCheck, SentenceFinding
 from builders.synthbias.checks.sentence import Collection, Sentence
 
@@ -46,7 +46,6 @@ OWN_FLAGS: Profile = _profile("length non_ascii pronoun_case_review")
 OWN: Profile = (
     *_profile("unknown_type unknown_pronoun spacing"),
     *(name for name in GENERATED if name not in ("spelling", "wrong_referent", *OWN_FLAGS)),
-    "pronoun_form",
 )
 """Sentences that a researcher wrote: a model's rules but for apostrophes and the like, and what the file says."""
 
@@ -80,7 +79,7 @@ LINT: Profile = _profile(
     unknown_type unknown_pronoun unknown_occupation missing_occupation repeated_occupation third_occupation
     same_list gap_too_small wrong_pronoun wrong_label one_pronoun pronoun_last other_pronoun mixed_gender_pronouns
     one_sentence spacing doubled_word articles wrong_article length
-    non_ascii gendered_noun listed_person name occupation_possessive dative_or_possessive pronoun_form
+    non_ascii gendered_noun listed_person name occupation_possessive dative_or_possessive
     pronoun_case_error pronoun_case_review not_minimal_pair other_pronoun_marked unpaired duplicate_text
     repeated_wording one_word_apart cross_type_text shared_template cross_type_template
     """
@@ -110,7 +109,7 @@ OLDER_NAMES: Mapping[str, Mapping[str, str]] = MappingProxyType(
 
 _WITH_CODE = {
     check.name: check
-    for module in (case_checks, collection_checks, form_checks, sentence_checks)
+    for module in (case_checks, collection_checks, sentence_checks)
     for check in vars(module).values()
     if isinstance(check, Check)
 }

@@ -9,7 +9,6 @@ The texts of a check are in ``checks.toml``, in the table of the same name; the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import Literal, NamedTuple, TypeAlias
 
 from biasboard.ground.toml_files import packaged_toml
@@ -35,8 +34,6 @@ class SentenceFinding(NamedTuple):
     severity: Severity
     line: int | None = None
     id: str = ""
-    suggestion: str | None = None
-    """The whole sentence without the defect, if code can mend it."""
 
 
 def at_least(severity: Severity) -> tuple[Severity, ...]:
@@ -82,29 +79,11 @@ class Check:
 
 
 class SentenceCheck(Check):
-    """A check of one sentence; its function returns the reason for a finding, or None.
-
-    Where code can mend the defect, another function returns the mended text::
-
-        @_doubled_word.mended_by
-        def _(sentence: Sentence) -> str | None: ...
-    """
+    """A check of one sentence; its function returns the reason for a finding, or None."""
 
     def __init__(self, find: Callable[[Sentence], str | None], **values: object) -> None:
         super().__init__(find.__name__.removeprefix("_"), **values)
         self.find = find
-        self._mend: Callable[[Sentence], str | None] | None = None
-
-    def mended_by(self, mend: Callable[[Sentence], str | None]) -> Callable[[Sentence], str | None]:
-        """Use a function for :meth:`suggestion`; a decorator."""
-        self._mend = mend
-        return mend
-
-    def suggestion(self, sentence: Sentence) -> str | None:
-        """Return the text without the defect; None if code cannot mend it, or the mended text still has it."""
-        text = None if self._mend is None else self._mend(sentence)
-        is_mended = text is not None and self.find(replace(sentence, text=text, pronoun=None)) is None
-        return text if is_mended else None
 
     def reasons(self, collection: Collection) -> Iterator[tuple[int, str]]:
         """Yield the index of each sentence with a finding, and its reason."""

@@ -143,12 +143,6 @@ def _multi_sentence(sentence: Sentence) -> str | None:
     return "has more than one sentence" if _BREAK.search(sentence.text) else None
 
 
-@_one_sentence.mended_by
-def _whole(sentence: Sentence) -> str:
-    text = sentence.text.rstrip(" .,;:!?")
-    return f"{text[:1].upper()}{text[1:]}."
-
-
 # For sentences of frames and of models, which are told so in texts/writing.toml; ``_spacing`` is for all others.
 @SentenceCheck
 def _spelling(sentence: Sentence) -> str | None:
@@ -165,12 +159,6 @@ def _spelling(sentence: Sentence) -> str | None:
 def _spacing(sentence: Sentence) -> str | None:
     match = _SPACING.search(sentence.text)
     return None if match is None else f"has a doubled, missing or wrong space at character {match.start() + 1}"
-
-
-@_spacing.mended_by
-def _spaced(sentence: Sentence) -> str:
-    text = " ".join(sentence.text.split())
-    return re.sub(r"([,;])(?=[^\W\d_])", r"\1 ", re.sub(r" (?=[,.;:!?])", "", text))
 
 
 @partial(SentenceCheck, least=MIN_WORDS, most=MAX_WORDS)
@@ -191,11 +179,6 @@ def _doubled_word(sentence: Sentence) -> str | None:
     return None
 
 
-@_doubled_word.mended_by
-def _single(sentence: Sentence) -> str:
-    return _DOUBLED.sub(lambda match: match[0] if match[1].casefold() in _MAY_STAND_TWICE else match[1], sentence.text)
-
-
 @SentenceCheck
 def _wrong_article(sentence: Sentence) -> str | None:
     if _ARTICLES.isdisjoint(sentence.words):
@@ -214,15 +197,6 @@ def _is_wrong(match: re.Match[str]) -> bool:
     elif word.isupper():
         return False  # An abbreviation may be spelt out or read as a word.
     return vowel != (len(article) == 2) and word not in _ARTICLES
-
-
-@_wrong_article.mended_by
-def _other_article(sentence: Sentence) -> str:
-    def other(match: re.Match[str]) -> str:
-        article = match[1][0] + ("" if len(match[1]) == 2 else "n")
-        return f"{article} {match[2]}" if _is_wrong(match) else match[0]
-
-    return _ARTICLE.sub(other, sentence.text)
 
 
 @SentenceCheck
@@ -312,6 +286,9 @@ def _of_pair(occupation: str, other: str) -> tuple[str | None, str | None]:
     return None, reason
 
 
+_BEGINNINGS = tuple(f"{name.capitalize()} " for name in occupations())
+
+
 @SentenceCheck
 def _articles(sentence: Sentence) -> str | None:
     for mention in sentence.occupations:
@@ -320,9 +297,10 @@ def _articles(sentence: Sentence) -> str | None:
         if words_of(sentence.text[: mention.start])[-1:] != ["the"]:
             return f"has no 'the' before '{mention.text}'"
     # The capital hides an occupation with which a sentence begins from the other checks.
-    names = (name.capitalize() for name in occupations())
-    first = next((name for name in names if sentence.text.startswith(f"{name} ")), None)
-    return first and f"has no 'the' before '{first}'"
+    if not sentence.text.startswith(_BEGINNINGS):
+        return None
+    first = next(name for name in _BEGINNINGS if sentence.text.startswith(name))
+    return f"has no 'the' before '{first.rstrip()}'"
 
 
 @SentenceCheck

@@ -28,10 +28,9 @@ from builders.synthbias.generation.generated import (
     CELL_FULL,
     DEFAULT_PER_CELL,
     NAME,
-    KeepLimits,
     check,
     draft,
-    limits_of,
+    per_cell_of,
 )
 from builders.synthbias.generation.instructions import DesignCell, cells_of, pairs_by_cell, requests_draft, wanted
 from builders.synthbias.generation.written_sentences import WrittenAnswers, read_answers
@@ -62,17 +61,6 @@ def generate(
         int | None,
         typer.Option(min=1, help="Number of occupation pairs, spread over all of them. Default: all 395."),
     ] = None,
-    near: Annotated[
-        float | None,
-        typer.Option(
-            "--near-duplicates",
-            min=0.05,
-            max=1.0,
-            callback=finite,
-            help="Jaccard similarity of the wording, such as 0.7, from which a sentence is too similar to an earlier "
-            "one. Default: only repeated sentences are rejected.",
-        ),
-    ] = None,
     pilot: Annotated[int, typer.Option(min=0, help="Instructions of each type to try first; 0 for none.")] = 20,
     rounds: Annotated[int, typer.Option(min=1, help="Largest number of rounds.")] = 8,
     max_cost: Annotated[
@@ -97,9 +85,9 @@ def generate(
             raise ConfigError(
                 f"{name}: generate itself chooses what is asked; leave it out, or give --pairs or --pilot"
             )
-    cells, limits = design_cells(pairs), KeepLimits(per_cell, near)
+    cells = design_cells(pairs)
     next_step = f"next: biasboard build synthbias annotate plan {shlex.quote(str(target))} --state out/annotation"
-    if not overwrite and _is_complete(target, cells, limits, model, dataset_version):
+    if not overwrite and _is_complete(target, cells, per_cell, model, dataset_version):
         typer.echo(f"complete: each of the {len(cells):,} cells has {per_cell} minimal pairs in {target}")
         typer.echo(next_step)
         return
@@ -111,7 +99,7 @@ def generate(
         further=tuple(context.args),
         folder=work or Path("out/generation") / NAME,
         cells=cells,
-        limits=limits,
+        per_cell=per_cell,
         per_request=per_request,
     )
     if dry_run:
@@ -123,7 +111,7 @@ def generate(
         with FileLock(asking.folder / ".lock", timeout=0):
             state, n_rounds, is_stuck = _rounds(asking, pilot=pilot, most=rounds)
             with steps() as report:
-                made = draft(asking.runs, limits, limit=None, report=report)
+                made = draft(asking.runs, per_cell, limit=None, report=report)
                 manifest = write_dataset(made, target, version=dataset_version, overwrite=overwrite, report=report)
     except Timeout as error:
         raise ConfigError(
@@ -160,7 +148,7 @@ def design_cells(n_pairs: int | None) -> list[DesignCell]:
 
 
 def _is_complete(
-    target: Path, cells: Sequence[DesignCell], limits: KeepLimits, model: str, dataset_version: str | None
+    target: Path, cells: Sequence[DesignCell], per_cell: int, model: str, dataset_version: str | None
 ) -> bool:
     """Return True if a folder holds the dataset that a generation would end with: a model's, with all cells full."""
     if not (target / MANIFEST).is_file():
@@ -169,10 +157,10 @@ def _is_complete(
     is_of_model = manifest.generator_model is not None and f"{manifest.generator_model}@".startswith(f"{model}@")
     if (manifest.name, manifest.builder_version) != (NAME, BUILDER_VERSION) or not is_of_model:
         return False
-    if dataset_version not in (None, manifest.version) or limits_of(target, None, None) != limits:
+    if dataset_version not in (None, manifest.version) or per_cell_of(target) != per_cell:
         return False
     have = pairs_by_cell(item for entry in manifest.splits for item in read_split(target, entry))  # type: ignore[misc]
-    return have == dict.fromkeys((cell.key for cell in cells), limits.per_cell)
+    return have == dict.fromkeys((cell.key for cell in cells), per_cell)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +193,7 @@ class _Asking:
     folder: Path
     """The working folder, which keeps requests, answers and runs between rounds."""
     cells: Sequence[DesignCell]
-    limits: KeepLimits
+    per_cell: int
     per_request: int
 
     @property
@@ -220,7 +208,7 @@ class _Asking:
             DataError: there is no run, a file is broken, or the runs are of several models.
         """
         answers = read_answers(self.runs, silent)
-        checked = check(answers.candidates, self.limits, report=silent)
+        checked = check(answers.candidates, self.per_cell, report=silent)
         n_surplus = sum(reject.rule == CELL_FULL.name for reject in checked.rejects)
         have = pairs_by_cell(checked.items)
         return _Written(answers, have, len(answers.candidates) + len(answers.rejects), have.total() + n_surplus)
@@ -231,7 +219,7 @@ class _Asking:
             self.cells,
             {} if state is None else state.have,
             {} if state is None else state.answers.samples,
-            per_cell=self.limits.per_cell,
+            per_cell=self.per_cell,
             per_request=self.per_request,
             share_kept=1.0 if state is None else state.share_kept,
         )
@@ -342,7 +330,7 @@ def _rounds(asking: _Asking, *, pilot: int, most: int) -> tuple[_Written, int, b
             _check_pilot(state, asking)
         asking.ask(dataset, state=state)
         before, state = state, asking.written()
-        n_full = sum(state.have[cell.key] >= asking.limits.per_cell for cell in asking.cells)
+        n_full = sum(state.have[cell.key] >= asking.per_cell for cell in asking.cells)
         cost = state.answers.cost_usd
         price = f", {cost:.2f} US dollars" if cost else ""
         cells = f"{n_full:,} of {len(asking.cells):,} cells are full"
@@ -365,7 +353,7 @@ def _check_pilot(state: _Written, asking: _Asking) -> None:
     if not state.n_usable:
         rules = dict(Counter(reject.rule for reject in state.answers.rejects))
         raise DataError(f"{summary} {rules or ''}; the rest was not asked: take another model, or --pilot 0 to go on")
-    n_requests = len(asking.cells) * asking.limits.per_cell / (asking.per_request * state.share_kept)
+    n_requests = len(asking.cells) * asking.per_cell / (asking.per_request * state.share_kept)
     cost, max_cost = state.answers.cost_usd, asking.max_cost
     whole = cost * n_requests / n_answers if cost else 0.0
     price = f", about {whole:.2f} US dollars" if cost else ""

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.progress import Report
@@ -53,40 +52,22 @@ PUBLISHED = Rule(
     description="is no sentence of the published SynthBias, which a licence keeps from being shared",
 )
 CELL_FULL = Rule(name="cell_full", description="the cell had fewer minimal pairs than it needs")
-_REPEATS = ("repeated_text", "repeated_wording", "repeated_apart_from_pronoun", "repeated_template", "near_duplicate")
+_REPEATS = ("repeated_text", "repeated_wording", "repeated_apart_from_pronoun", "repeated_template")
 
 
-class KeepLimits(NamedTuple):
-    """The limits that decide which sentences of a model are kept."""
-
-    per_cell: int = DEFAULT_PER_CELL
-    """Number of minimal pairs to keep in each cell."""
-    near: float | None = None
-    """Jaccard similarity at or above which a sentence counts as a near-duplicate; None disables the check."""
-
-
-def limits_of(path: Path, per_cell: int | None, near: float | None) -> KeepLimits:
-    """Return the user's limits; where one is not given, that of the dataset at a path, or the default.
-
-    Args:
-        path: Folder of runs, or of a generated dataset, whose limits are taken to rebuild the same items.
-        per_cell: Number of minimal pairs to keep in each cell; None if not given.
-        near: Similarity at or above which a sentence counts as a near-duplicate; None if not given.
-    """
+def per_cell_of(path: Path) -> int:
+    """Return the number of minimal pairs to keep in each cell: that of a generated dataset, or the default for runs."""
     parameters = read_manifest(path).parameters if (path / MANIFEST).is_file() else {}
-    per_cell_before, near_before = parameters.get("per_cell"), parameters.get("near_duplicates")
-    return KeepLimits(
-        per_cell or (per_cell_before if isinstance(per_cell_before, int) else DEFAULT_PER_CELL),
-        near if near is not None else near_before if isinstance(near_before, float) else None,
-    )
+    before = parameters.get("per_cell")
+    return before if isinstance(before, int) else DEFAULT_PER_CELL
 
 
-def draft(path: Path, limits: KeepLimits, *, limit: int | None, report: Report) -> Draft[CoreferenceItem]:
+def draft(path: Path, per_cell: int, *, limit: int | None, report: Report) -> Draft[CoreferenceItem]:
     """Build a draft of a generated dataset.
 
     Args:
         path: Folder of runs, or of a generated dataset.
-        limits: Limits that decide which sentences are kept.
+        per_cell: Number of minimal pairs to keep in each cell.
         limit: Maximum number of items; None for all.
         report: Function that is called with the progress.
 
@@ -95,7 +76,7 @@ def draft(path: Path, limits: KeepLimits, *, limit: int | None, report: Report) 
         DataError: there is no run, a file is broken, or the runs are of several models.
     """
     answers = read_answers(path, report)
-    checked = check(answers.candidates, limits, report=report)
+    checked = check(answers.candidates, per_cell, report=report)
     raw, runs = answers.rejects, answers.runs
     if any(reject.rule == PUBLISHED.name for reject in checked.rejects):
         # The answers hold sentences that must not be shared, and a dataset is published with all its files.
@@ -116,8 +97,7 @@ def draft(path: Path, limits: KeepLimits, *, limit: int | None, report: Report) 
         builder_version=BUILDER_VERSION,
         parameters={
             "source": "generated",
-            "per_cell": limits.per_cell,
-            "near_duplicates": limits.near,
+            "per_cell": per_cell,
             "template_cap": _TEMPLATE_CAP,
             "limit": limit,
             "n_calls": answers.n_calls,
@@ -139,7 +119,7 @@ def draft(path: Path, limits: KeepLimits, *, limit: int | None, report: Report) 
         splits=splits_kept,
         rejects=(*raw, *checked.rejects),
         reject_rules=(*ANSWER_RULES, PUBLISHED, WRONG_ORDER, *checks, CELL_FULL),
-        card=_card(answers, limits, splits_kept, are_kept=bool(runs)),
+        card=_card(answers, per_cell, splits_kept, are_kept=bool(runs)),
         # In numbered folders, whose order does not depend on the original paths.
         extra_files=tuple(
             ExtraFile(
@@ -155,7 +135,7 @@ def draft(path: Path, limits: KeepLimits, *, limit: int | None, report: Report) 
 
 def check(
     candidates: Iterable[WrittenSentence],
-    limits: KeepLimits,
+    per_cell: int,
     *,
     report: Report,
     published: frozenset[bytes] | None = None,
@@ -164,14 +144,14 @@ def check(
 
     Args:
         candidates: Sentences that the model wrote.
-        limits: Limits that decide which sentences are kept.
+        per_cell: Number of minimal pairs to keep in each cell.
         report: Function that is called with the progress.
         published: Digests of texts that must not be shared; None for those of the published SynthBias.
     """
     published = digests_of(PROTECTED.digests) if published is None else published
     items: list[CoreferenceItem] = []
     rejects: list[Reject] = []
-    seen, n_kept = Duplicates(template_cap=_TEMPLATE_CAP, near=limits.near), Counter[str]()
+    seen, n_kept = Duplicates(template_cap=_TEMPLATE_CAP), Counter[str]()
     for number, candidate in enumerate(candidates):
         if number % 1000 == 0:
             report("checking sentences", number, None)
@@ -179,7 +159,7 @@ def check(
         if holds_protected(text, published):
             rejects.append(published_reject(candidate.row))
             continue
-        finding = _finding(candidate, seen, n_kept[candidate.cell.key] >= limits.per_cell)
+        finding = _finding(candidate, seen, n_kept[candidate.cell.key] >= per_cell)
         if finding is None:
             n_kept[candidate.cell.key] += 1
             items.extend(items_of(candidate.slotted, template_id=None, source_row=candidate.row))
@@ -234,9 +214,9 @@ shared. Those sentences are rejected, and no text of an answer that could not be
 
 
 def _card(
-    answers: WrittenAnswers, limits: KeepLimits, splits: Sequence[DraftSplit[CoreferenceItem]], *, are_kept: bool
+    answers: WrittenAnswers, per_cell: int, splits: Sequence[DraftSplit[CoreferenceItem]], *, are_kept: bool
 ) -> Card:
-    writer, n_answers, n = answers.model.id, sum(answers.samples.values()), limits.per_cell
+    writer, n_answers = answers.model.id, sum(answers.samples.values())
     cost = "a cost that is unknown, because no prices were given"
     if answers.cost_usd is not None:
         cost = f"{answers.cost_usd:.2f} US dollars"
@@ -251,7 +231,7 @@ and the place of the sentence in its answer.""",
 A cell of the design is an occupation pair, an order of mention and, for type 2, who is meant. The model was asked
 {n_answers} instructions (version {version()}) and wrote {len(answers.candidates)} sentences in the form that was asked
 for: a text before a gap, the grammatical case of the pronoun, and a text after it. Both pronouns come from a table by
-case; none is ever exchanged in a finished sentence. Of each cell, the first {n} sentences are kept that no rule
+case; none is ever exchanged in a finished sentence. Of each cell, the first {per_cell} sentences are kept that no rule
 rejects and that repeat no other one of either type; every other sentence and answer stands in `rejects.parquet` with
 its rule. It took {answers.n_calls} calls of the model, with those repeated after errors, and {cost}.
 

@@ -15,11 +15,12 @@ from pathlib import Path
 
 import pytest
 
+from biasboard.ground.errors import DataError
 from builders.dataset.output import write_dataset
 from builders.synthbias.annotation.annotated import AnnotatedDataset, sentence_of
 from builders.synthbias.annotation.entrance import TEST
 from builders.synthbias.annotation.model_votes import DATASET, questions_draft
-from builders.synthbias.annotation.state import State, read_state, write_state
+from builders.synthbias.annotation.state import State, check_dataset, note_dataset, read_state, write_state
 from builders.synthbias.annotation.votes import AnnotatorKind, Status, Vote, VoteQuestion
 from evaluators.backend import Response
 from evaluators.task import Asked
@@ -27,7 +28,7 @@ from evaluators.tasks.instructions.instruction_task import TASK
 from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.items.instruction import InstructionItem
 from tests import commands
-from tests.builders.annotation.made_votes import BALLOTS, EMPTY, active, csv_of, unanimous, votes
+from tests.builders.annotation.made_votes import EMPTY, active, csv_of, unanimous
 from tests.evaluators.asking import replayable
 
 
@@ -64,8 +65,6 @@ def test_from_the_plan_to_the_dataset_and_the_report(
     assert "40 sentences of batch 0001, licence Apache-2.0" in said
     names = {"0001-A-4-votes.json", "0001-B-4-votes.json", "interface.xml"}
     assert {path.name for path in (tmp_path / "tasks").iterdir()} == names
-    said = annotate("export", dataset, *state, "--out", "test", "--entrance")
-    assert "20 sentences of the entrance test" in said
 
     rows = unanimous(annotated).rows
     said = annotate.ingest(dataset, rows)
@@ -75,53 +74,36 @@ def test_from_the_plan_to_the_dataset_and_the_report(
     assert "0 votes added" in annotate.ingest(dataset, rows)
     assert (tmp_path / "s" / "votes.csv").read_bytes() == kept
 
-    said = annotate("decide", dataset, *state, "--dry-run")
-    assert "pairs: 0 accepted, 0 rejected, 20 undecided" in said
-    assert "8 annotators have finished no entrance test" in said
     said = annotate("decide", dataset, *state, "--count-untested")
     assert "pairs: 20 accepted, 0 rejected, 0 undecided" in said
     assert "validated by people: yes" in said
     manifest = read_manifest(tmp_path / "out/datasets/synthbias-annotated")
     assert (manifest.human_validated, manifest.parameters["annotation_count_untested"]) == (True, True)
     assert "nothing to ask" in annotate("plan", dataset, *state, "--count-untested")
-
-    annotate.ingest(dataset, votes(next(iter(annotated.items.values())), "ben", BALLOTS["incoherent"]))
-    said = annotate("report", dataset, *state, "--count-untested")
-    assert "coherent  161    40     99.4 %  " in said
-    cells = [line.split() for line in said.splitlines()]
-    assert ["4", "39"] in cells
-    assert [row[6] for row in cells if row[:1] in (["type1"], ["type2"])] == ["10", "10"]
-    assert [row[-3:] for row in cells if row[:1] == ["ben"]] == [["1", "0.0", "%"]]
+    assert "coherent  160    40     100.0 %  " in annotate("report", dataset, *state, "--count-untested")
     assert "no alpha for coherent: no item has two votes" in annotate("report", dataset, *state)
+    assert "8 annotators have finished no entrance test" in annotate("plan", dataset, *state)
 
 
 @pytest.mark.slow
-def test_an_exclusion_is_computed_again_and_taken_back(
+def test_an_exclusion_keeps_the_votes_and_can_be_taken_back(
     dataset: Path, annotated: AnnotatedDataset, annotate: Annotate, tmp_path: Path
 ) -> None:
-    write_state(tmp_path / "s", EMPTY, unanimous(annotated))
-    kept = (tmp_path / "s" / "votes.csv").read_bytes()
-    state = ("--state", "s")
-    assert annotate("exclude", dataset, "A1", *state, "--reason", "=too fast") == "A1: excluded\n"
-    assert read_state(tmp_path / "s").annotators["A1"].reason == "=too fast"
-    assert "20 undecided" in annotate("decide", dataset, *state, "--dry-run")
-    assert annotate("exclude", dataset, "A1", *state, "--back") == "A1: active\n"
-    assert "20 accepted" in annotate("decide", dataset, *state, "--dry-run")
-    assert (tmp_path / "s" / "votes.csv").read_bytes() == kept
+    before = unanimous(annotated)
+    write_state(tmp_path / "s", EMPTY, before)
+    assert annotate("exclude", dataset, "A1", "--state", "s", "--reason", "=too fast") == "A1: excluded\n"
+    found = read_state(tmp_path / "s")
+    assert (found.annotators["A1"].reason, found.rows) == ("=too fast", before.rows)
+    assert annotate("exclude", dataset, "A1", "--state", "s", "--back") == "A1: active\n"
+    assert read_state(tmp_path / "s") == before
 
 
 @pytest.mark.parametrize(
     ("arguments", "option"),
     [
         (("plan", "d", "--state", "d"), "--state d"),
-        (("plan", "d", "--state", "d/new/state"), "--state d/new/state"),
-        (("ingest", "d", "votes.csv", "--state", "d/state"), "--state d/state"),
-        (("exclude", "d", "anna", "--state", "d/state", "--reason", "x"), "--state d/state"),
-        (("serve", "d", "--state", "d/state"), "--state d/state"),
-        (("report", "d", "--state", "d"), "--state d"),
-        (("export", "d", "--state", "d/state", "--out", "tasks"), "--state d/state"),
+        (("serve", "d", "--state", "d/new/state"), "--state d/new/state"),
         (("export", "d", "--state", "s", "--out", "d", "--entrance"), "--out d"),
-        (("export", "d", "--state", "s", "--out", "d/q", "--file-format", "model"), "--out d/q"),
         (("decide", "d", "--state", "s", "--out", "d/accepted"), "--out d/accepted"),
     ],
 )
@@ -130,7 +112,6 @@ def test_nothing_is_written_into_a_dataset(
 ) -> None:
     shutil.copytree(dataset, annotate.folder / "d")
     write_state(annotate.folder / "s", EMPTY, unanimous(annotated))
-    (annotate.folder / "votes.csv").write_text(csv_of(()), encoding="utf-8")
     before = sorted(annotate.folder.rglob("*"))
     said = annotate(*arguments, status=1)
     assert said == f"error: {option}: lies in the dataset folder {annotate.folder}/d; give a folder outside of it\n"
@@ -138,84 +119,32 @@ def test_nothing_is_written_into_a_dataset(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", [("plan",), ("decide", "--dry-run"), ("report",)])
 def test_a_state_of_another_dataset_is_noticed(
-    command: tuple[str, ...], dataset: Path, annotated: AnnotatedDataset, annotate: Annotate, tmp_path: Path
+    dataset: Path, annotated: AnnotatedDataset, annotate: Annotate, tmp_path: Path
 ) -> None:
     own = unanimous(annotated)
     foreign = tuple(replace(vote, item_id=f"x-{vote.item_id}", pair_id=f"x-{vote.pair_id}") for vote in own.rows)
     n, of = len(own.rows), f"votes are on sentences that are not in {dataset}"
     write_state(tmp_path / "s", EMPTY, State(foreign, own.annotators))
-    said = annotate(*command, dataset, "--state", "s", status=1)
+    said = annotate("plan", dataset, "--state", "s", status=1)
     assert said.startswith(f"error: --state s: {n} of {n} {of}; give the dataset and the state")
     write_state(tmp_path / "s", State(foreign, own.annotators), State((*foreign, *own.rows), own.annotators))
-    said = annotate(*command, dataset, "--state", "s")
+    said = annotate("report", dataset, "--state", "s")
     assert f"{n} of {2 * n} {of}; they count for nothing" in said
 
 
-@pytest.mark.slow
 def test_a_state_stays_with_the_dataset_and_version_on_which_it_was_begun(
-    dataset: Path, annotate: Annotate, tmp_path: Path
+    dataset: Path, annotated: AnnotatedDataset, tmp_path: Path
 ) -> None:
-    shutil.copytree(dataset, tmp_path / "d")
-    annotate("plan", "d", "--state", "s")
-    path = tmp_path / "s" / "annotated.json"
-    begun = json.loads(path.read_text())
-    manifest = read_manifest(tmp_path / "d")
-    assert begun == {"name": "synthbias", "version": manifest.version, "content_sha256": manifest.content_sha256}
-    (tmp_path / "votes.csv").write_text(csv_of(()), encoding="utf-8")
-    commands = (
-        ("plan", "d"),
-        ("export", "d", "--out", "tasks"),
-        ("export", "d", "--out", "tasks", "--file-format", "model"),
-        ("ingest", "d", "votes.csv"),
-        ("exclude", "d", "anna", "--reason", "x"),
-        ("serve", "d"),
-        ("report", "d"),
-        ("decide", "d"),
-    )
-    path.write_text(json.dumps({**begun, "version": "0.1.0"}), encoding="utf-8")
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    for arguments in commands:
-        said = annotate(*arguments, "--state", "s", status=1)
-        own = f"synthbias {manifest.version} with content {manifest.content_sha256[:12]}"
-        assert f"begun on synthbias 0.1.0 with content {begun['content_sha256'][:12]}, but d is {own}; give" in said
-        assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
-    path.write_text("{}", encoding="utf-8")
-    assert "annotated.json: does not name a dataset; remove it" in annotate("plan", "d", "--state", "s", status=1)
-    path.unlink()
-    annotate("plan", "d", "--state", "s")
-    assert json.loads(path.read_text()) == begun
-
-
-@pytest.mark.slow
-def test_a_name_is_one_person_however_it_is_typed(
-    dataset: Path, annotated: AnnotatedDataset, annotate: Annotate, tmp_path: Path
-) -> None:
-    ana = "Ana Mar\u00eda"
-    names = (f" {ana} ", "Ana  Mari\u0301a", "Ana\u00a0Mar\u00eda", ana)
-    for name, item in zip(names, annotated.items.values(), strict=False):
-        annotate.ingest(dataset, votes(item, name, BALLOTS["open"]))
-    # Two of the four sentences are the other sides of what was voted on before.
-    path = tmp_path / "s" / "votes.csv"
-    assert (set(read_state(path.parent).annotators), len(read_state(path.parent).rows)) == ({ana}, 6)
-    # A state that an older version or an editor has written.
-    path.write_text(path.read_text(encoding="utf-8").replace(ana, f"{ana}  ", 3), encoding="utf-8")
-    assert "18 sentences, 18 votes" in annotate("plan", dataset, "--state", "s", "--annotator", names[1])
-    assert annotate("exclude", dataset, names[1], "--state", "s", "--reason", "x") == f"{ana}: excluded\n"
-    assert set(read_state(path.parent).annotators) == {ana}
-
-
-@pytest.mark.slow
-def test_refusals_are_counted_and_only_the_first_are_listed(
-    dataset: Path, annotated: AnnotatedDataset, annotate: Annotate
-) -> None:
-    for ballot in ("open", "incoherent"):
-        rows = (vote for item in annotated.items.values() for vote in votes(item, "anna", BALLOTS[ballot]))
-        said = annotate.ingest(dataset, rows)
-    assert said.startswith("0 votes added, 0 known already, 40 refused\n  duplicate: 20\n  both_sides: 20\n")
-    assert said.count("\nrefused as ") == 10
-    assert "\nand 30 more\n" in said
+    note_dataset(tmp_path, annotated.manifest)
+    check_dataset(tmp_path, dataset, annotated.manifest)
+    later = replace(annotated.manifest, version="9.0.0")
+    note_dataset(tmp_path, later)
+    with pytest.raises(DataError, match=r"begun on synthbias 3\.0\.0 with content .*, but .* is synthbias 9\.0\.0"):
+        check_dataset(tmp_path, dataset, later)
+    (tmp_path / "annotated.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(DataError, match=r"annotated\.json: does not name a dataset; remove it"):
+        check_dataset(tmp_path, dataset, annotated.manifest)
 
 
 @pytest.mark.slow
@@ -223,27 +152,6 @@ def test_a_model_has_no_page(dataset: Path, annotate: Annotate, tmp_path: Path) 
     write_state(tmp_path / "s", EMPTY, State((), active("gpt", kind=AnnotatorKind.MODEL)))
     said = annotate("serve", dataset, "--state", "s", "--annotator", "gpt", status=1)
     assert said == "error: --annotator gpt: is a model; give another name\n"
-
-
-@pytest.mark.slow
-def test_planning_ends_when_nobody_named_can_be_asked_more(
-    dataset: Path, annotated: AnnotatedDataset, annotate: Annotate, tmp_path: Path
-) -> None:
-    plan = ("plan", dataset, "--state", "s", "--annotator", "anna", "--annotator", "ben")
-    assert "40 sentences, 40 votes\n120 votes find nobody: name more annotators\n" in annotate(*plan)
-    names = {"A": "anna", "B": "ben"}
-    rows = [
-        vote
-        for item_id, item in annotated.items.items()
-        for vote in votes(item, names[annotated.groups[item_id]], BALLOTS["open"])
-    ]
-    annotate.ingest(dataset, rows)
-    for options, n_needed in (((), 160), (("--count-untested",), 120)):
-        for _ in range(2):
-            needed, end, *_ = annotate(*plan, *options).splitlines()
-            assert needed == f"{n_needed} more votes are needed at least, in 20 pairs"
-            assert end == "nothing to ask: everybody named has seen a side of every open pair; name more annotators"
-    assert [path.name for path in (tmp_path / "s" / "batches").iterdir()] == ["0001.csv"]
 
 
 @pytest.mark.slow
@@ -291,7 +199,7 @@ def write_answers(path: Path, questions: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_model_takes_the_test_and_votes_on_both_sides_which_decides_nothing_unasked(
+def test_a_model_takes_the_test_and_votes_on_both_sides(
     dataset: Path, annotated: AnnotatedDataset, annotate: Annotate, tmp_path: Path
 ) -> None:
     state = ("--state", "s")
@@ -311,13 +219,6 @@ def test_a_model_takes_the_test_and_votes_on_both_sides_which_decides_nothing_un
     of_items = Counter(vote.item_id for vote in found.rows if vote.item_id in annotated.items)
     # Of four answers in turn, one has three votes, one has a single one, and two cannot be used.
     assert sorted(of_items.values()) == [1] * 10 + [3] * 10
-    assert "no alpha" in annotate("report", dataset, *state)
-    assert (
-        "no pair"
-        in commands.run(
-            "-m", "builders.synthbias", "annotate", "decide", dataset, *state, cwd=tmp_path, status=1
-        ).stderr
-    )
     other = ("--dataset", dataset, "--backend", "baseline", "--model", "uniform", "--config", "type2")
     commands.run("-m", "evaluators", "run", *other, "--out", "other", cwd=tmp_path, status=0)
     refused = annotate("ingest", dataset, "other", *state, "--file-format", "model", status=1)

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,10 @@ import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
 from builders.synthbias.annotation.annotated import AnnotatedDataset, asked_id, sentence_of
-from builders.synthbias.annotation.deciding import Policy, counting_ballots, decide_pairs, tally_of
+from builders.synthbias.annotation.deciding import Policy, decide_pairs
 from builders.synthbias.annotation.entrance import TEST
 from builders.synthbias.annotation.planning import plan_batch
 from builders.synthbias.annotation.platforms import (
-    COLUMNS,
     Format,
     batch_files,
     column_map,
@@ -28,7 +26,7 @@ from builders.synthbias.annotation.platforms import (
 )
 from builders.synthbias.annotation.state import State, read_state, write_state
 from builders.synthbias.annotation.vote_intake import Intake, take_in
-from builders.synthbias.annotation.votes import AnnotatorKind, Ballot, Status, VoteQuestion
+from builders.synthbias.annotation.votes import AnnotatorKind, Ballot, VoteQuestion
 from schemas.items.coreference import CoreferenceItem
 from tests.builders.annotation.made_votes import BALLOTS, EMPTY, active, csv_of, right, unanimous, wrong
 
@@ -92,44 +90,21 @@ def label_studio_file(annotated: AnnotatedDataset, group: str, text: str) -> str
     return json.dumps(tasks)
 
 
-def mturk_file(annotated: AnnotatedDataset, group: str, text: str) -> str:
-    """The same as assignments of Mechanical Turk."""
-    names = [COLUMNS[name] for name in ("annotator_id", "status", "submitted_at", "item_id", *VoteQuestion)]
-    sheet = io.StringIO(newline="")
-    writer = csv.writer(sheet)
-    writer.writerow(["HITId", "Input.sentence", *names])
-    for hit, person, ballot, more in answered(annotated, group, rows_of(text)):
-        status = "Rejected" if more.get("is_skipped") else "Approved"
-        time = f"Sun Mar 01 02:00:{more.get('time', 0):02d} PST 2026"
-        known = (hit["item_id"], hit["sentence"], f"label-studio-{person}", status, time, hit["item_id"])
-        writer.writerow([*known, *(WORDS[answer] for answer in ballot)])
-    return sheet.getvalue()
-
-
 def taken_in(annotated: AnnotatedDataset, state: State, paths: Iterable[Path], form: Format) -> Intake:
     submissions = [one for path in paths for one in read_submissions(path, form, column_map((), form))]
     return take_in(annotated, state, submissions)
 
 
-@pytest.mark.parametrize(
-    ("form", "filled_in", "skipped"),
-    [(Format.LABEL_STUDIO, label_studio_file, "cancelled"), (Format.MTURK, mturk_file, "rejected")],
-)
-def test_a_round_trip_with_accidents_repetitions_and_an_exclusion(
-    form: Format,
-    filled_in: Callable[[AnnotatedDataset, str, str], str],
-    skipped: str,
-    annotated: AnnotatedDataset,
-    tmp_path: Path,
-) -> None:
+def test_a_round_trip_with_accidents_and_repetitions(annotated: AnnotatedDataset, tmp_path: Path) -> None:
+    form = Format.LABEL_STUDIO
     paths = []
     for group, text in exported(annotated, form).items():
         paths.append(tmp_path / group)
-        paths[-1].write_text(filled_in(annotated, group, text), encoding="utf-8")
+        paths[-1].write_text(label_studio_file(annotated, group, text), encoding="utf-8")
     intake = taken_in(annotated, EMPTY, paths, form)
     assert (intake.n_added, intake.n_known) == (sum(3 for _ in annotated.items) * 4, 0)
-    expected = {"cancelled": 0, "rejected": 0, "incomplete": 1, "duplicate": 1, "both_sides": 1}
-    assert intake.refusals == {**expected, skipped: 1}
+    expected = {"cancelled": 1, "rejected": 0, "incomplete": 1, "duplicate": 1, "both_sides": 1}
+    assert intake.refusals == expected
     by_reason = {str(refused.refusal): refused for refused in intake.refused}
     assert by_reason["both_sides"].annotator_id == "label-studio-5"
     assert by_reason["duplicate"].annotator_id == "label-studio-1"
@@ -149,26 +124,12 @@ def test_a_round_trip_with_accidents_repetitions_and_an_exclusion(
     write_state(folder, intake.state, twice.state)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
-    # An excluded annotator leaves votes but no weight: one more each on the sides that lost one.
-    everybody = active(*intake.state.annotators)
-    rows = intake.state.rows
-    assert {pair.verdict for pair in decide_pairs(annotated, State(rows, everybody), Policy())} == {"accepted"}
-    bot = replace(everybody["label-studio-2"], status=Status.EXCLUDED, reason="bot")
-    state = State(rows, {**everybody, bot.annotator_id: bot})
-    ballots = counting_ballots(state, Policy())
-    for item_id, group in annotated.groups.items():
-        assert tally_of(list(ballots[item_id].values())).coherent.n == (3 if group == "A" else 4)
-    decisions = decide_pairs(annotated, state, Policy())
-    assert {pair.verdict for pair in decisions} == {"undecided"}
-    requests = plan_batch(decisions, annotated.groups, state)
-    assert {(request.group, request.n_votes) for request in requests} == {("A", 1)}
-
 
 def test_the_canonical_csv_round_trips_models_too(annotated: AnnotatedDataset, tmp_path: Path) -> None:
     state = unanimous(annotated)
     path = tmp_path / "votes.csv"
     path.write_text(csv_of(state.rows), encoding="utf-8")
-    intake = take_in(annotated, EMPTY, read_submissions(path, Format.CSV, COLUMNS), kind=AnnotatorKind.MODEL)
+    intake = take_in(annotated, EMPTY, read_submissions(path, Format.CSV, {}), kind=AnnotatorKind.MODEL)
     assert (intake.state.rows, intake.refused) == (state.rows, ())
     assert {one.kind for one in intake.state.annotators.values()} == {AnnotatorKind.MODEL}
     with pytest.raises(DataError, match=r"votes\.csv:2: annotator '.*' is a model, not a human; give --kind model"):
@@ -192,8 +153,7 @@ def filled(text: str, name: str, answers: Callable[[str], Ballot], *, separator:
     return ("\ufeff" + sheet.getvalue()).encode()
 
 
-@pytest.mark.parametrize("separator", [",", ";", "\t"])
-def test_a_form_is_filled_in_and_handed_back(separator: str, annotated: AnnotatedDataset, tmp_path: Path) -> None:
+def test_a_form_is_filled_in_and_handed_back(annotated: AnnotatedDataset, tmp_path: Path) -> None:
     def answer(given: str) -> Ballot:
         return right(annotated.items[annotated.item_ids[given]])
 
@@ -201,25 +161,14 @@ def test_a_form_is_filled_in_and_handed_back(separator: str, annotated: Annotate
     for group, text in exported(annotated, Format.CSV).items():
         for person in range(4):
             paths.append(tmp_path / f"{group}{person}.csv")
-            paths[-1].write_bytes(filled(text, f" {group}{person} ", answer, separator=separator))
+            paths[-1].write_bytes(filled(text, f" {group}{person} ", answer, separator=";"))
     intake = taken_in(annotated, EMPTY, paths, Format.CSV)
     assert (intake.refused, set(intake.state.annotators)) == ((), {f"{group}{n}" for group in "AB" for n in range(4)})
     tested = State(intake.state.rows, active(*intake.state.annotators))
     assert {pair.verdict for pair in decide_pairs(annotated, tested, Policy())} == {"accepted"}
 
 
-def test_a_form_may_be_unfinished(annotated: AnnotatedDataset, tmp_path: Path) -> None:
-    text = exported(annotated, Format.CSV)["A"]
-    path = tmp_path / "anna.csv"
-    path.write_text(text, encoding="utf-8")
-    assert read_submissions(path, Format.CSV, column_map((), Format.CSV)) == []
-    first = rows_of(text)[0]["item_id"]
-    path.write_bytes(filled(text, "anna", lambda given: Ballot(given == first or None, given == first or None, None)))
-    intake = taken_in(annotated, EMPTY, [path], Format.CSV)
-    assert (intake.n_added, intake.refusals["incomplete"]) == (0, len(annotated.items) // 2)
-
-
-@pytest.mark.parametrize("form", [Format.CSV, Format.LABEL_STUDIO, Format.MTURK])
+@pytest.mark.parametrize("form", [Format.CSV, Format.LABEL_STUDIO])
 def test_neither_ids_nor_order_tell_what_is_expected(form: Format, annotated: AnnotatedDataset) -> None:
     texts = exported(annotated, form).values()
     secrets = {*annotated.items, *annotated.pairs, "type1", "type2", "feminine", "masculine", "stereotype"}
@@ -247,16 +196,19 @@ def test_two_people_never_share_a_file(annotated: AnnotatedDataset) -> None:
 def test_columns_of_other_tools_are_mapped(annotated: AnnotatedDataset, tmp_path: Path) -> None:
     item = next(iter(annotated.items.values()))
     path = tmp_path / "prolific.csv"
-    path.write_text(f"PROLIFIC_PID,sentence_id,EndDate,Q1,Q2,Q3\nabc,{item.item_id},2026-03-01 10:00:00,Yes,1,FALSE\n")
-    changes = ["annotator_id=PROLIFIC_PID", "item_id=sentence_id", "submitted_at=EndDate"]
-    columns = column_map([*changes, "coherent=Q1", "first=Q2", "second=Q3"], Format.MTURK)
-    (submission,) = read_submissions(path, Format.MTURK, columns)
+    rows = ("abc,{},2026-03-01 10:00:00,Approved,Yes,1,FALSE", "def,{},,Returned,,,")
+    heading = "PROLIFIC_PID,sentence_id,EndDate,State,Q1,Q2,Q3"
+    path.write_text("\n".join((heading, *(row.format(item.item_id) for row in rows), "")))
+    changes = ["annotator_id=PROLIFIC_PID", "item_id=sentence_id", "submitted_at=EndDate", "status=State"]
+    columns = column_map([*changes, "coherent=Q1", "first=Q2", "second=Q3"], Format.CSV)
+    submission, returned = read_submissions(path, Format.CSV, columns)
     assert (submission.annotator_id, submission.submitted_at) == ("abc", "2026-03-01T10:00:00.000Z")
     assert list(submission.answers.values()) == ["yes", "yes", "no"]
-    with pytest.raises(DataError, match=r"no column for coherent \(Answer\.coherent\).*name it with --map"):
-        read_submissions(path, Format.MTURK, column_map(changes, Format.MTURK))
+    assert (submission.refusal, returned.refusal) == (None, "rejected")
+    with pytest.raises(DataError, match=r"no column for coherent, .*name it with --map"):
+        read_submissions(path, Format.CSV, column_map(changes, Format.CSV))
     with pytest.raises(ConfigError, match="--map WorkerId=x: write FIELD=COLUMN; fields: item_id"):
-        column_map(["WorkerId=x"], Format.MTURK)
+        column_map(["WorkerId=x"], Format.CSV)
 
 
 def test_the_test_goes_out_without_answers_and_its_score_comes_in(annotated: AnnotatedDataset, tmp_path: Path) -> None:

@@ -8,11 +8,10 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
-from builders.synthbias.annotation.annotated import AnnotatedDataset, sentence_of
+from builders.synthbias.annotation.annotated import AnnotatedDataset
 from builders.synthbias.annotation.deciding import Policy, decide_pairs
 from builders.synthbias.annotation.entrance import EXAMPLES, TEST, EntranceScore, entrance_score, status_of
 from builders.synthbias.annotation.planning import (
@@ -24,7 +23,6 @@ from builders.synthbias.annotation.planning import (
     read_batch,
     write_batch,
 )
-from builders.synthbias.annotation.platforms import Format, batch_files
 from builders.synthbias.annotation.safe_csv import read_rows, render
 from builders.synthbias.annotation.state import State, pseudonyms, read_state, write_state
 from builders.synthbias.annotation.vote_intake import take_in
@@ -98,6 +96,20 @@ def test_who_takes_a_vote_back_may_vote_on_the_other_side(annotated: AnnotatedDa
     assert [vote.refusal for vote in take_in(annotated, EMPTY, sent[::2]).refused] == ["both_sides"]
 
 
+def test_a_name_is_one_person_however_it_is_typed(annotated: AnnotatedDataset, tmp_path: Path) -> None:
+    ana = "Ana Mar\u00eda"
+    names = (f" {ana} ", "Ana  Mari\u0301a", "Ana\u00a0Mar\u00eda", ana)
+    sides = (side for side, _ in annotated.pairs.values())
+    sent = [submission(side.item_id, name, BALLOTS["incoherent"]) for side, name in zip(sides, names, strict=False)]
+    state = take_in(annotated, EMPTY, sent).state
+    assert (set(state.annotators), len(state.rows)) == ({ana}, 4)
+    write_state(tmp_path, EMPTY, state)
+    # A state that an older version or an editor has written.
+    path = tmp_path / "votes.csv"
+    path.write_text(path.read_text(encoding="utf-8").replace(ana, f"{ana}  ", 3), encoding="utf-8")
+    assert set(read_state(tmp_path).annotators) == {ana}
+
+
 def test_a_state_is_a_folder(annotated: AnnotatedDataset, tmp_path: Path) -> None:
     assert read_state(tmp_path / "none") == EMPTY
     (tmp_path / "file").touch()
@@ -124,15 +136,8 @@ def test_ten_sentences_of_the_test_are_open_and_ten_settled_and_all_differ() -> 
     assert Counter(name for one in TEST for name in (one.sentence.first, one.sentence.second)) == dict.fromkeys(
         occupations(), 1
     )
-    for solved in (*TEST, *EXAMPLES):
-        sentence = solved.sentence
-        named = {occupations()[name].stereotype for name in (sentence.first, sentence.second)}
-        assert named == {"male", "female"}
-        assert sentence.text[sentence.pronoun_start :].startswith(sentence.pronoun)
     genders = Counter(gender_of_pronoun(solved.sentence.pronoun) for solved in TEST)
     assert genders == {"masculine": 10, "feminine": 10}
-    assert [solved.answers for solved in EXAMPLES] == [BALLOTS["open"], BALLOTS["second"], BALLOTS["incoherent"]]
-    assert all(solved.why for solved in EXAMPLES)
 
 
 def template_of(text: str) -> str:
@@ -245,31 +250,3 @@ def test_outstanding_votes_are_counted(annotated: AnnotatedDataset) -> None:
     (one, other) = (request.item_id for request in requests)
     assert n_outstanding(requests, {}) == 8
     assert n_outstanding(requests, {one: 6, other: 1}) == 3
-
-
-def test_files_are_apart_by_group_and_number_or_by_annotator(annotated: AnnotatedDataset) -> None:
-    sentences = {item_id: sentence_of(item) for item_id, item in annotated.items.items()}
-    requests = planned(annotated, EMPTY)
-    assert list(batch_files("0001", requests, sentences, Format.CSV)) == ["0001-A-4-votes.csv", "0001-B-4-votes.csv"]
-    assigned = planned(annotated, EMPTY, "../anna", "ben")
-    assert list(batch_files("0002", assigned, sentences, Format.LABEL_STUDIO)) == [
-        *("0002-for-.._anna.json", "0002-for-ben.json", "interface.xml")
-    ]
-
-
-def test_a_whole_annotation_ends_and_asks_nothing_in_vain(annotated: AnnotatedDataset) -> None:
-    rng = np.random.default_rng(5)
-    names = [f"p{n}" for n in range(30)]
-    state = State((), active(*names))
-    for _ in range(8):
-        rows = list(state.rows)
-        for request in planned(annotated, state, *names):
-            item = annotated.items[request.item_id]
-            errs = [bool(rng.random() < 0.15) for _ in range(2)]
-            noisy = Ballot(True, *(bool(answer) ^ err for answer, err in zip(right(item)[1:], errs, strict=True)))
-            rows += votes(item, request.annotator_id, noisy if rng.random() < 0.97 else BALLOTS["incoherent"])
-        state = State(tuple(rows), state.annotators)
-    decisions = decide_pairs(annotated, state, Policy())
-    assert "undecided" not in {pair.verdict for pair in decisions}
-    totals = [side.tally.coherent.n for pair in decisions for side in pair.sides]
-    assert (min(totals), max(totals) <= 10, any(n > 4 for n in totals)) == (4, True, True)
