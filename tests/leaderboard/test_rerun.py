@@ -136,18 +136,9 @@ def test_invented_answers_are_found_beyond_the_tolerance(
     folder = world.forged(tmp_path / "forged", tenth)
     found, differing = world.again(folder)
     assert found.n_items - found.n_agreeing == len(differing) == n_differing
-    drawn = [world.again(folder, 30, seed=seed)[1] for seed in range(20)]
-    # With a tenth of the answers invented, 30 items find one in 96 of 100 draws.
-    assert sum(map(bool, drawn)) >= (15 if n_differing else 0)
-    assert n_differing or not any(drawn)
 
 
 STATED: dict[str, dict[str, Any]] = {
-    "many tokens": {
-        "option_token_counts": (10**12, 10**12),
-        "n_moved_tokens": 10**12,
-        "option_logprobs": (-9.0, 0.0),
-    },
     "another border": {"n_moved_tokens": 1},
     "one number of tokens": {"option_token_counts": (2, 1)},
     "bounds": {"option_is_bound": (False, True), "option_logprobs": (-0.001, -9.0)},
@@ -177,11 +168,8 @@ NO_ANSWER: dict[str, Any] = dict.fromkeys(("option_logprobs", "option_end_logpro
 }
 LEFT_OPEN: dict[str, tuple[dict[str, Any], Normalisation]] = {
     "a failed answer": (NO_ANSWER | {"status": "failed"}, "sum"),
-    "a refused answer": (NO_ANSWER | {"status": "refused"}, "sum"),
     "the other option": ({"option_logprobs": (None, -1.0)}, "sum"),
-    "both options": ({"option_logprobs": (None, None)}, "sum"),
     "an end token": ({"option_end_logprobs": (None, -1.0)}, "sum_with_end"),
-    "all end tokens": ({"option_end_logprobs": (None, None)}, "sum_with_end"),
     "a number of tokens": ({"option_token_counts": (None, 1)}, "token_mean"),
     "moved tokens": ({"n_moved_tokens": None}, "byte_mean"),
 }
@@ -247,9 +235,7 @@ Side = Callable[[Record], str | None]
 """The outcome of an item that a forger favours."""
 MOVED: dict[str, Side] = {
     "the right ones": lambda record: record.target,
-    "the wrong ones": lambda record: other_than(record.target, record),
     "the stereotype": lambda record: record.groups["stereotyped_occupation"],
-    "the first": lambda record: record.groups["first_occupation"],
     "the likelier": likelier,
     "those that widen a gap": lambda record: (
         record.target if record.groups["stereotype"] == "pro" else other_than(record.target, record)
@@ -277,15 +263,14 @@ def towards(side: Side, by: float) -> Change:
 def test_answers_that_lean_within_the_tolerance_do_not_agree(world: World, tmp_path: Path, side: Side) -> None:
     folder = world.forged(tmp_path / "forged", towards(side, 0.4), of_result=in_half)
     backend = Opened(tmp_path / "log", name=NAME, fields=HALF, error=0.01)
-    for n in (60, 200):
-        found, differing = world.again(folder, n, backend=backend)
-        assert "(leans " in differing[0]
-        assert not is_reproduced(found, read_result(folder))
+    found, differing = world.again(folder, 60, backend=backend)
+    assert "(leans " in differing[0]
+    assert not is_reproduced(found, read_result(folder))
 
 
 def test_rounding_does_not_lean(world: World, tmp_path: Path) -> None:
     folder = world.forged(tmp_path / "forged", of_result=in_half)
-    for seed in range(20):
+    for seed in range(8):
         backend = Opened(tmp_path / "log", name=NAME, fields=HALF, error=0.08, seed=seed)
         assert world.is_reproduced(folder, seed=seed, backend=backend)
 
@@ -303,14 +288,13 @@ def share(lead: float) -> float:
     return 1 / (1 + math.exp(-lead))
 
 
-def near_ties(by: float, n_against: int) -> Change:
-    """Near ties decided for the right outcome, one in some against it, and its probability given back elsewhere."""
+def near_ties(by: float) -> Change:
+    """Near ties decided for the right outcome, and its probability given back elsewhere."""
 
     def change(records: list[Record]) -> list[Record]:
         leads = {number: lead_of(record) for number, record in enumerate(records)}
         near = [number for number, lead in leads.items() if abs(lead) < by]
-        signs = [-1 if n_against and row % n_against == 0 else 1 for row in range(len(near))]
-        led = leads | {number: sign * abs(leads[number]) for sign, number in zip(signs, near, strict=True)}
+        led = leads | {number: abs(leads[number]) for number in near}
         debt = sum(share(led[number]) - share(lead) for number, lead in leads.items())
         for number in sorted(leads.keys() - near):
             if debt > 0:
@@ -335,24 +319,16 @@ def leading(record: Record, lead: float) -> Record:
     return with_exchange(record, change)
 
 
-@pytest.mark.parametrize(
-    ("by", "n_against", "found_by"),
-    [(0.25, 0, "(leans towards the right outcome in decisions)"), (0.4, 4, " other decisions, and rounding explains ")],
-    ids=["for the right outcome", "also against it"],
-)
-def test_decisions_near_a_tie_cannot_be_chosen(
-    world: World, tmp_path: Path, by: float, n_against: int, found_by: str
-) -> None:
+def test_decisions_near_a_tie_cannot_be_chosen(world: World, tmp_path: Path) -> None:
     world = world.asking(tmp_path / "runs", Torn(tmp_path / "log", name=NAME, fields=HALF))
     backend = Torn(tmp_path / "log", name=NAME, fields=HALF, error=0.03)
-    folder = world.forged(tmp_path / "forged", near_ties(by, n_against), of_result=in_half)
+    folder = world.forged(tmp_path / "forged", near_ties(0.25), of_result=in_half)
     assert accuracy(folder) > accuracy(world.places.honest) + 0.03
-    for n in (60, 200):
-        assert not world.is_reproduced(folder, n, backend=backend)
-    assert found_by in world.again(folder, backend=backend)[1][0]
+    assert "(leans towards the right outcome in decisions)" in world.again(folder, backend=backend)[1][0]
+    assert not world.is_reproduced(folder, backend=backend)
     # Honest answers do not change so many.
     folder = world.forged(tmp_path / "honest", of_result=in_half)
-    for seed in range(10):
+    for seed in range(3):
         assert world.is_reproduced(folder, seed=seed, backend=replace(backend, seed=seed))
 
 
@@ -390,10 +366,9 @@ def test_a_model_that_leaves_its_decisions_to_rounding_vouches_for_none(
 ) -> None:
     world = world.asking(tmp_path / "runs", Undecided(tmp_path / "log", name=NAME, **fields))
     folder = world.forged(tmp_path / "forged", turned)
-    for seed in range(5):
-        found, others = world.again(folder, 60, seed=seed)
-        assert not is_reproduced(found, read_result(folder))
-        assert found_by in others[0] or "(leans towards the right outcome in decisions)" in others[0]
+    found, others = world.again(folder, 60)
+    assert not is_reproduced(found, read_result(folder))
+    assert found_by in others[0]
 
 
 @pytest.mark.parametrize("is_same", [False, True])
@@ -422,10 +397,7 @@ def test_a_missing_dataset_is_an_error(world: World, tmp_path: Path) -> None:
     ("theirs", "ours", "said"),
     [
         ({"gguf_file": "q8.gguf"}, {"gguf_file": "q2.gguf"}, "with gguf_file q8.gguf, the opened model has q2.gguf"),
-        ({"system_prompt": "5a" * 32}, {}, "with system_prompt 5a5a"),
-        ({}, {"thinking_tokens": "64"}, "with thinking_tokens None, the opened model has 64"),
         ({"tokenizer": None}, {"tokenizer": "5a" * 32}, "with tokenizer None, the opened model has another"),
-        ({"adapter": "a/b@1"}, {}, "with adapter a/b@1, the opened model has None"),
         ({"adapter": "a/b@1", "model": "acme/base@1"}, {"adapter": "a/b@1"}, "with model acme/base@1"),
         ({}, {"revision": "2"}, "with revision 1, the opened model has 2; open the same one"),
     ],
