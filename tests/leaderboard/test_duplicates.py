@@ -17,7 +17,6 @@ from leaderboard.ranking.boards import assemble
 from leaderboard.ranking.gates import Gates
 from leaderboard.ranking.profiles import profile_of
 from leaderboard.verify.entries import Match
-from leaderboard.verify.public_files import place_for
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Result
 from schemas.folders.run_folder import read_result
@@ -31,7 +30,6 @@ from tests.leaderboard.forging import (
     constant,
     entries,
     forge,
-    judged,
     nudged,
     on_each_exchange,
     rows,
@@ -118,19 +116,6 @@ def noisy(by: float, seed: int = 1) -> Change:
     """Answers with normal noise of some nats on each log-probability."""
     generator = np.random.default_rng(seed)
     return with_odds(lambda logprobs: (np.array(logprobs) + generator.normal(0, by, len(logprobs))).tolist())
-
-
-def test_of_a_copy_that_was_changed_only_a_maintainer_is_told(places: Places, tmp_path: Path) -> None:
-    results, place = tmp_path / "results", place_for(read_result(places.honest))
-    shutil.copytree(places.honest, results / place)
-    accepted(results, place.as_posix(), "2026-01-01")
-    copy = forge(places, results / "aaa", noisy(0.01), model="evil/copy")
-    assert [*reasons(results, places).values()] == [None, None]
-    (verdict,) = judged([copy], places, against=results)
-    assert (verdict.state, verdict.warnings) == ("accepted", ())
-    (likeness,) = verdict.likenesses
-    assert likeness.startswith(f"a maintainer may look at it beside acme/honest (1) in {results / place}: ")
-    assert likeness.endswith("% of the answers are equal")
 
 
 def partly_drawn(records: list[Record]) -> list[Record]:
