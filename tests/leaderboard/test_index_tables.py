@@ -16,7 +16,6 @@ from biasboard.ground.files import sha256_file
 from evaluators.runs.measure.rescoring import rescore
 from evaluators.scorer import quick_scorers
 from evaluators.task import load_task
-from leaderboard.pages.addresses import row_anchor
 from leaderboard.pages.tables import table_views
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.ranking.profiles import tables_of
@@ -184,24 +183,6 @@ def test_an_answer_without_a_number_is_a_wrong_one_but_no_coverage(
     (entry,) = (one for one in made.of("lab/even") if one.result.signature.task == "word_problem")
     counts = replace(entry.result.counts, scored=330 - n_unparsed, unparsed=n_unparsed)
     assert why_unranked(replace(entry, result=replace(entry.result, counts=counts))) == reason
-
-
-def test_pages_and_files_show_the_index(made: MadeBoard) -> None:
-    view, files = made.view, made.texts
-    main = max(view.indices, key=lambda index: len(index.table.rows))
-    rows, lines = made.csv(main.files.csv), made.rows(main.files.stem)
-    assert [row["model"] for row in rows] == [row["model"] for row in lines]
-    assert float(rows[0]["index"]) == pytest.approx(lines[0]["index"])
-    assert {"index_paper", "continuation_signature", "sn_version"} <= set(lines[0])
-    # A part of another index is a metric of a result, and its column stands in the table of the result alone.
-    recognition = next(one for one in view.sections if one.table.signature.config == "recognition")
-    assert "gdr_gifi_repo" not in lines[0]
-    assert "gdr_gifi_repo" in made.rows(recognition.files.stem)[0]
-    assert len(made.rows(main.comparisons.stem)) == 3
-    ((index, row),) = view.index_rows("lab/even")
-    anchor = row_anchor(index.anchor, row.model)
-    index_page = files[f"models/lab__even/{anchor}.md"]
-    assert "mean of GDR, SN, NTS, CF, SA, OF and PE with our own detectors" in index_page
 
 
 def change_scores(folder: Path, change: Callable[[TextScore], TextScore | None]) -> None:

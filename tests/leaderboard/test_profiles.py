@@ -162,6 +162,7 @@ def board_with(folder: Path, honest: dict[str, Any], forged: list[dict[str, Any]
     return assemble(entries(folder, book))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("honest", "forged"), TAKEOVERS.values(), ids=TAKEOVERS)
 def test_nobody_takes_the_first_table_over(
     tmp_path: Path, honest: dict[str, Any], forged: list[dict[str, Any]]
@@ -175,6 +176,7 @@ def test_nobody_takes_the_first_table_over(
     assert {row.model_id for row in front_table(board, all_parts(board)).rows} >= {*HONEST}
 
 
+@pytest.mark.slow
 def test_many_models_of_one_owner_fold_no_columns_of_others_away(tmp_path: Path) -> None:
     board = board_with(tmp_path, DATES, ranked(9, version="9.1.0", owner="evil", **DATES))
     front = front_table(board, all_parts(board))

@@ -162,6 +162,7 @@ def test_models_without_a_rank_do_not_widen_the_rank_of_a_revision() -> None:
     assert rank([*rows, *unranked], ideal=1.0).ranges == alone.ranges
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_ranked", [0, 2])
 def test_equal_models_without_a_rank_are_seldom_told_apart(n_ranked: int) -> None:
     """The mean of a part of 100 clusters and of one of 12 of unlike size, each in tables of 8 equal models."""

@@ -153,6 +153,7 @@ def test_values_of_baselines_are_remembered_too(results: Path, memory: Memory, m
     assert again == [first["acme/small"]] * 2
 
 
+@pytest.mark.slow
 def test_what_was_verified_as_an_own_run_is_verified_again_as_that_of_a_stranger(
     places: Places, tmp_path: Path, memory: Memory
 ) -> None:
