@@ -33,7 +33,7 @@ from evaluators.task_abilities import ReadsScores
 from evaluators.text_scores import TextScores
 from leaderboard.verify.entries import Entry, as_json, entry_from, measured
 from leaderboard.verify.intake import FAULTS
-from leaderboard.verify.isolation import DEFAULT_LIMITS, ProcessLimits, end_for_lack_of_memory, isolated
+from leaderboard.verify.isolation import DEFAULT_LIMITS, ProcessLimits, isolated
 from leaderboard.verify.sketches import SketchMaker
 from schemas.documents.base import as_row, from_values
 from schemas.documents.result import Counts, Usage, metric_key
@@ -157,9 +157,6 @@ def _made(entry: Entry, memory: Memory) -> list[dict[str, Any]]:
             parts.keep(records)
         return _rows(entry, parts, applying_gate(result.signature, parts), memory)
     except FAULTS:
-        return []
-    except MemoryError:
-        end_for_lack_of_memory()
         return []
 
 

@@ -29,7 +29,7 @@ from evaluators.task_abilities import ReadsScores
 from evaluators.text_scores import read_scores
 from leaderboard.verify.entries import Root
 from leaderboard.verify.intake import FAULTS, read_untrusted, results_in
-from leaderboard.verify.isolation import StoppedWork, end_for_lack_of_memory, isolated
+from leaderboard.verify.isolation import StoppedWork, isolated
 from leaderboard.verify.keys import KeyBook, dataset_of
 from leaderboard.verify.public_files import hides_prompts, place_for
 from leaderboard.verify.verification import differences, scored_again, verified_entry
@@ -196,27 +196,21 @@ class CompleteRuns:
 
     def problem(self, folder: Path) -> str | None:
         """Make a verified result again from its complete run, and return how both differ; None if they do not."""
-        try:
-            claimed = under_present_names(read_result(folder))
-            problem = (
-                f"{folder}: {self._folder} holds no complete run of this model with this signature{self._unreadable}"
-            )
-            for run in self._runs.get(place_for(claimed), []):
-                try:
-                    verified_entry(run / RESULT, Root(run, "accepted"), self._memory, self._keys)
-                    with tempfile.TemporaryDirectory() as scratch:
-                        show = not hides_prompts(claimed.signature)
-                        made = under_present_names(write_without_texts(run, Path(scratch), with_prompts=show))
-                        difference = next(_differences(folder, claimed, Path(scratch), made), None)
-                except FAULTS as error:
-                    problem = str(error)
-                    continue
-                if difference is None:
-                    return None
-                problem = f"{folder}: does not follow from the complete run {run}: {difference}; {SUBMIT_AGAIN}"
-        except MemoryError:
-            end_for_lack_of_memory()
-            return f"{folder}: comparing it takes more memory than there is"
+        claimed = under_present_names(read_result(folder))
+        problem = f"{folder}: {self._folder} holds no complete run of this model with this signature{self._unreadable}"
+        for run in self._runs.get(place_for(claimed), []):
+            try:
+                verified_entry(run / RESULT, Root(run, "accepted"), self._memory, self._keys)
+                with tempfile.TemporaryDirectory() as scratch:
+                    show = not hides_prompts(claimed.signature)
+                    made = under_present_names(write_without_texts(run, Path(scratch), with_prompts=show))
+                    difference = next(_differences(folder, claimed, Path(scratch), made), None)
+            except FAULTS as error:
+                problem = str(error)
+                continue
+            if difference is None:
+                return None
+            problem = f"{folder}: does not follow from the complete run {run}: {difference}; {SUBMIT_AGAIN}"
         return problem
 
 

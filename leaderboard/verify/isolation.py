@@ -39,7 +39,6 @@ _MUCH = 176 << 20
 """Bytes kept, beyond those of a new process, from which a piece may fit into a new one. Fewer mean little: reading the
 first file reserves about 150 MB."""
 _HEAVY = frozenset({"sklearn", "torch", "transformers"})
-_is_isolated = False
 _n_at_start = 0
 _n_kept = 0
 
@@ -62,7 +61,7 @@ def isolated(
     depend on them.
 
     Args:
-        work: Function that can be pickled; its exceptions must be caught in it.
+        work: Function that can be pickled; its exceptions but MemoryError must be caught in it.
         pieces: One argument for each call.
         limits: Limits of each process. The limit of memory is kept on Linux, where the system can keep it.
         n_workers: Number of processes.
@@ -104,17 +103,15 @@ def _outcome(future: ProcessFuture[R], limits: ProcessLimits) -> R | StoppedWork
         return StoppedWork(f"the process that checks it ended with status {error.exitcode}")
 
 
-def end_for_lack_of_memory() -> None:
-    """End this process if it is an isolated one: near its memory limit it could not do further work."""
-    if _is_isolated:
-        os._exit(_LACKS_MEMORY if _n_kept > _MUCH else _LACKS_MEMORY_ALONE)
-
-
 def _done(work: Callable[[T], R], piece: T) -> R:
     """Run a piece of work, and record how much memory earlier pieces have kept."""
     global _n_kept
     _n_kept = _n_bytes_held() - _n_at_start
-    return work(piece)
+    try:
+        return work(piece)
+    except MemoryError:
+        # Near its limit, this process could not do further work.
+        os._exit(_LACKS_MEMORY if _n_kept > _MUCH else _LACKS_MEMORY_ALONE)
 
 
 def _n_bytes_held() -> int:
@@ -127,8 +124,8 @@ def _n_bytes_held() -> int:
 
 
 def _limit(n_bytes: int) -> None:
-    global _is_isolated, _n_at_start
-    _is_isolated, _n_at_start = True, _n_bytes_held()
+    global _n_at_start
+    _n_at_start = _n_bytes_held()
     if sys.platform == "linux":
         import resource
 

@@ -17,7 +17,7 @@ from biasboard.ground.strict_json import JsonValue
 from evaluators.task import load_task
 from leaderboard.verify.entries import TEXTS_ELSEWHERE, Entry, LeftOut, Root, as_json, entry_from
 from leaderboard.verify.intake import FAULTS, MOST_RESULT_BYTES, check_own_file, contents_of, read_untrusted
-from leaderboard.verify.isolation import DEFAULT_LIMITS, ProcessLimits, StoppedWork, end_for_lack_of_memory, isolated
+from leaderboard.verify.isolation import DEFAULT_LIMITS, ProcessLimits, StoppedWork, isolated
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.submissions import read_register
 from leaderboard.verify.verification import verified_entry
@@ -167,10 +167,6 @@ def verified_outcome(result: Located, memory: Memory, keys: KeyBook) -> Loaded:
         reason = f"{path}: its records lack what their task needs: {error}; run the model again"
     except FAULTS as error:
         reason = str(error)
-    # A result from outside must not end the board for all others.
-    except MemoryError:
-        end_for_lack_of_memory()
-        reason = f"{path}: checking it takes more memory than there is; run the model again"
     return _left_out(result, reason)
 
 

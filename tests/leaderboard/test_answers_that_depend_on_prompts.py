@@ -84,39 +84,17 @@ Adds: TypeAlias = Callable[[Any, int], str]
 """What a model adds to a text instead of reading it, by the item and the number of the sample."""
 CONSTANT: dict[str, Adds] = {
     "a constant": lambda item, sample: "went home.",
-    "few constants": lambda item, sample: FEW[int(5 * chance(item.item_id, sample))],
-    "a constant with a number": lambda item, sample: f"went home {chance(item.item_id, sample)}.",
-    "the noun in a constant": lambda item, sample: f"went to the {noun_of(item)}.",
     "the noun in few constants": lambda item, sample: f"{noun_of(item)} {FEW[int(5 * chance(item.item_id))]}",
     "the prompt and a constant": lambda item, sample: f"{item.text} went home.",
 }
 UNFIT: dict[str, Adds] = {
-    "a constant for each text": lambda item, sample: unrelated(number_of(item)),
     "random words": lambda item, sample: unrelated(item.item_id, sample),
     "the answer to another text": lambda item, sample: (
         f"saw {word((number_of(item) + 7) % N_TEXTS)} and {word(200 + number_of(item))}"
     ),
     "the noun and an invented word": lambda item, sample: f"saw the {noun_of(item)} {invented(noun_of(item))}.",
-    "the noun and one for each sample": lambda item, sample: (
-        f"saw the {noun_of(item)} {invented(noun_of(item), sample)}."
-    ),
-    "the noun with a prefix": lambda item, sample: f"un{noun_of(item)} {noun_of(item)}",
-    "the noun and unrelated words": lambda item, sample: f"saw the {noun_of(item)} {unrelated(number_of(item))}",
-    "the noun and others for each sample": lambda item, sample: (
-        f"saw the {noun_of(item)} {unrelated(number_of(item), sample)}"
-    ),
-    "the prompt and unrelated words": lambda item, sample: f"{item.text} {noun_of(item)} {unrelated(number_of(item))}",
-    "the prompt shuffled": lambda item, sample: (
-        " ".join(sorted(item.text.split(), key=chance)) + f" {unrelated(number_of(item))}"
-    ),
-    "a template with slots": lambda item, sample: (
-        f"the {noun_of(item)} and its {item.text.split()[4]} met {invented(number_of(item))}"
-    ),
     "a natural answer to another text with the noun": lambda item, sample: (
         f"the {noun_of(item)} {of_kind(elsewhere(item), number_of(item))}"
-    ),
-    "another one for each sample with the noun": lambda item, sample: (
-        f"the {noun_of(item)} {of_kind(elsewhere(item), item.item_id, sample)}"
     ),
 }
 USELESS = {**CONSTANT, **UNFIT}
@@ -148,8 +126,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
     def write(model: str, instead: Mapping[str, Texts]) -> None:
         write_gifi_model(folder, model, SKILL, instead={**natural(model), **instead}, items=TEXTS)
 
-    for name in ("reads", "also-reads"):
-        write(f"lab/{name}", {})
+    write("lab/reads", {})
     for name, adds in USELESS.items():
         write(f"lab/{name.replace(' ', '-')}", {"continuation": continues(adds), "assignment": gives(adds)})
     constant, reads = USELESS["a constant"], natural("partly")
@@ -182,9 +159,7 @@ def test_who_does_not_read_has_no_rank(rows: dict[str, Row], name: str) -> None:
 
 @pytest.mark.slow
 def test_a_constant_would_be_first_by_its_value(rows: dict[str, Row]) -> None:
-    constant = rows["lab/a-constant"].primary.value or 0.0
-    for model in ("lab/reads", "lab/also-reads"):
-        assert constant > (rows[model].primary.value or 1.0) + 0.15
+    assert (rows["lab/a-constant"].primary.value or 0.0) > (rows["lab/reads"].primary.value or 1.0) + 0.15
 
 
 @pytest.mark.slow

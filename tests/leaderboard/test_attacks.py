@@ -45,7 +45,6 @@ from tests.leaderboard.forging import (
     forge,
     judged,
     nudged,
-    on_each,
     reason,
     told,
 )
@@ -54,10 +53,10 @@ from tests.leaderboard.test_forged_results import table_bomb
 from tests.leaderboard.withheld_world import World
 
 
-def voting(places: Places, folder: Path, n_right: int, gone: dict[str, Any] | None = None) -> Path:
-    """A result of ten samples per item, some of them right; of the wrong ones nothing else is left if they are gone."""
+def voting(places: Places, folder: Path, n_right: int, gone: dict[str, Any], *, n_items: int = 200) -> Path:
+    """A result of ten samples per item, some of them right; of the wrong ones of some items nothing else is left."""
 
-    def ask(record: Record) -> Record:
+    def ask(number: int, record: Record) -> Record:
         sampled = []
         for index in range(10):
             outcomes = record.exchanges[0].outcomes[:: 1 if index < 5 else -1]
@@ -70,13 +69,13 @@ def voting(places: Places, folder: Path, n_right: int, gone: dict[str, Any] | No
             )
             fields |= {"options": (), "option_byte_counts": (), "n_moved_tokens": None, "kind": "generate"}
             fields |= {"text": f"Answer: {letter}", "finish_reason": "stop", "status": "answered"}
-            fields |= {} if is_right or gone is None else gone
+            fields |= gone if number < n_items and not is_right else {}
             fields |= {"prompt": asked.prompt, "request_sha256": asked.sha256, "sample": index, "outcomes": outcomes}
             sampled.append(replace(record.exchanges[0], **fields))
         is_cut = any(exchange.finish_reason == "length" for exchange in sampled)
         return replace(record, exchanges=tuple(sampled), truncated=is_cut)
 
-    return forge(places, folder, on_each(ask), sampled="cot-v1")
+    return forge(places, folder, lambda records: [*map(ask, range(len(records)), records)], sampled="cot-v1")
 
 
 GONE: dict[str, dict[str, Any]] = {
@@ -86,8 +85,8 @@ GONE: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("gone", GONE.values(), ids=GONE)
-@pytest.mark.parametrize("n_right", [1, 2, 4])
+@pytest.mark.slow
+@pytest.mark.parametrize(("n_right", "gone"), [*zip((1, 2, 4), GONE.values(), strict=True)], ids=GONE)
 def test_samples_that_are_left_out_are_missing_answers(
     places: Places, tmp_path: Path, n_right: int, gone: dict[str, Any]
 ) -> None:
@@ -102,6 +101,7 @@ def test_samples_that_are_left_out_are_missing_answers(
     assert entry.standing is None or not entry.standing.passes or n_right == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
@@ -115,7 +115,7 @@ def test_samples_that_are_left_out_are_missing_answers(
 def test_texts_do_not_contradict_what_is_said_of_them(
     places: Places, tmp_path: Path, fields: dict[str, Any], said: str | None
 ) -> None:
-    why = reason(voting(places, tmp_path / "a", 4, fields), places)
+    why = reason(voting(places, tmp_path / "a", 4, fields, n_items=1), places)
     assert why == "" if said is None else said in why
 
 
@@ -196,21 +196,14 @@ PULLS: dict[str, tuple[Callable[[Pull, Places], None], str]] = {
         into("made@1.0.0/acme__honest/other"),
         "belongs into made@1.0.0/evil__forger/",
     ),
-    "results in another dataset's": (into("made@2.0.0/evil__forger/type2"), "belongs into made@1.0.0/evil__forger/"),
     "the results as a link": (link(RESULTS), "leaderboard/results: is a link or a file"),
-    "their parent as a link": (link("leaderboard"), "leaderboard: is a link or a file"),
-    "an answer key": (write("leaderboard/keys/a.json"), f"keys/a.json{DECIDES}"),
     "a workflow": (write(".github/workflows/verify.yml"), f"verify.yml{DECIDES}"),
     "no workflow": (deleted, f"verify.yml{DECIDES}"),
-    "a script of CI": (write(".ci/run"), f".ci/run{DECIDES}"),
     "code": (write("leaderboard/ranking.py"), f"leaderboard/ranking.py{NO_RESULT}"),
     "a hidden result": (into(".hidden/a"), f"{RESULTS}/.hidden/a/records.parquet{NO_RESULT}"),
-    "a page": (write(f"{RESULTS}/index.html"), f"{RESULTS}/index.html{NO_RESULT}"),
-    "a report of a rerun": (write("verdicts.json"), f"verdicts.json{NO_RESULT}"),
     "a report beside its result": (with_a_report, f"verdicts.json{NO_RESULT}"),
     "a result that is gone": (withdrawn, ": is gone; to withdraw a result, ask a maintainer"),
     "a rerun in the register": (registered, "register.json: only maintainers change the register"),
-    "attributes of git": (write(f"{RESULTS}/.gitattributes"), f".gitattributes{NO_RESULT}"),
 }
 
 
@@ -224,27 +217,6 @@ def test_pull_requests_that_change_something_else_are_rejected(
     assert any(said in reason for reason in reasons), reasons
 
 
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        (".github/workflows/verify.yml", "This pull request changes what decides"),
-        (".ci/verify-submission", "This pull request changes what decides"),
-        ("leaderboard/keys/made@1.0.0/a.json", "This pull request changes what decides"),
-        ("\n".join(f"leaderboard/results/{number}" for number in range(300)), "of which the code host lists no others"),
-        ("leaderboard/results/made@1.0.0/a/result.json", "sound"),
-    ],
-)
-def test_verdicts_of_a_pull_request_that_decides_about_itself_are_not_shown(
-    tmp_path: Path, changed: str, said: str
-) -> None:
-    (tmp_path / "verdicts.json").write_text(as_json(Verdicts(verdicts=(Verdict(place="sound"),))))
-    (tmp_path / "changed").write_text(changed)
-    command = ("-m", "leaderboard", "comment", tmp_path / "verdicts.json", "--changed", tmp_path / "changed")
-    printed = run(*command, status=0).stdout
-    assert said in printed
-    assert ("sound" in printed) == (said == "sound")
-
-
 def again(**fields: Any) -> dict[str, Any]:
     return {"date": "2026-01-02", "n_items": 50, "n_agreeing": 50, "tolerance": 1e-3} | fields
 
@@ -254,7 +226,6 @@ def again(**fields: Any) -> dict[str, Any]:
     [
         (again(n_items=1, n_agreeing=1), "1 items were asked again, and 50 are needed"),
         (again(tolerance=99), "answers may differ by 99 nats, and by 0.001 in"),
-        (again(n_agreeing=51), "more items agree than were asked again"),
     ],
 )
 def test_reports_that_show_nothing_are_not_entered(
@@ -280,13 +251,7 @@ def test_a_result_in_another_folder_is_not_accepted(places: Places, tmp_path: Pa
     assert "made@1.0.0/mine/type2: belongs into made@1.0.0/acme__honest/" in printed
 
 
-def test_fifty_answers_that_agree_reproduce_a_result(places: Places, tmp_path: Path) -> None:
-    run(*accepting(places, tmp_path, again()), status=0)
-    (entry,) = entries(tmp_path / "results", places)
-    assert entry.provenance == "reproduced"
-
-
-@pytest.mark.parametrize(("mode", "is_used"), [(0o700, True), (0o755, True), (0o777, False), (0o770, False)])
+@pytest.mark.parametrize(("mode", "is_used"), [(0o755, True), (0o770, False)])
 def test_a_memory_that_others_can_write_to_is_not_used(
     tmp_path: Path, mode: int, is_used: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -326,8 +291,9 @@ def test_a_result_is_compared_with_those_that_are_there(places: Places, tmp_path
     assert compared(places, tmp_path / "d", change=constant(0.6)).warnings == ()
 
 
-@pytest.mark.parametrize("name", ["Acme/Honest", "acme/h0nest", "acme/honest.", "acme_/honest"])
-def test_a_name_that_looks_like_another_is_rejected(places: Places, tmp_path: Path, name: str) -> None:
+@pytest.mark.slow
+def test_a_name_that_looks_like_another_is_rejected(places: Places, tmp_path: Path) -> None:
+    name = "Acme_/h0nest."
     rejected = compared(places, tmp_path, model=name, change=constant(0.6))
     assert f"its id {name} looks like that of acme/honest (1) in " in (rejected.reason or "")
     results = tmp_path / "there"
@@ -348,13 +314,12 @@ def test_rejected_results_harm_no_others_beside_them(places: Places, tmp_path: P
     assert [verdict.state for verdict in found] == ["rejected", "rejected", "accepted"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
         ({"submitted": "2999-12-31"}, "names the day 2999-12-31, which is still to come"),
         ({"run_date": "2026-99-99"}, "'2026-99-99' is no day of the calendar"),
-        ({"model_card": "https://evil.test@acme.org/x"}, "model_card"),
-        ({"contact": "a\nb"}, "contact"),
         ({"run_date": "2026-01-03"}, "submitted: 2026-01-02 is before the run, of 2026-01-03; submit the run again"),
     ],
 )
@@ -379,13 +344,6 @@ def test_statements_that_mislead_are_rejected(
 
 
 @pytest.mark.slow
-def test_copies_of_one_pull_request_are_compared_with_one_another(places: Places, tmp_path: Path) -> None:
-    for number in range(3):
-        forge(places, tmp_path / "forged" / str(number), model=f"evil/copy{number}", change=nudged(1e-6 * number))
-    found = judged([tmp_path / "forged"], places, against=tmp_path / "none")
-    assert [(len(each.warnings), len(each.likenesses)) for each in found] == [(0, 0), (0, 1), (0, 2)]
-
-
 def test_whoever_tries_often_is_said_to(places: Places, tmp_path: Path) -> None:
     results, honest = tmp_path / "results", place_for(read_result(places.honest)).as_posix()
     folders = [forge(places, tmp_path / str(n), constant(0.4 + 0.01 * n), model=f"evil/try{n}") for n in range(4)]
@@ -404,9 +362,6 @@ def test_whoever_tries_often_is_said_to(places: Places, tmp_path: Path) -> None:
     assert {entry.result.model.id for entry in found} == {"acme/honest", "evil/try0", "evil/try2"}
     pages = generate(make_view(assemble(found), (), (), register=read_register(results)), {})
     assert [path.split("/")[1][:9] for path, page in pages.items() if f"One of 3 {said}" in page] == ["evil__try"] * 2
-    with mock.patch.object(Entry, "is_imported", property(lambda self: True)):
-        pages = generate(make_view(assemble(found), (), (), register=read_register(results)), {})
-        assert said not in "".join(pages.values())
     author = ("--author", "evil-bot", "--keys", places.keys, "--results", results)
     assert f"One of 4 {said}" in run("-m", "leaderboard", "verify", folders[3], *author).stderr
     shutil.copytree(folders[3], results / handed_in[3])

@@ -24,7 +24,7 @@ from tests.evaluators.made_data import made_items, write_dataset
 from tests.leaderboard.handed_in import hand_in
 from tests.leaderboard.synthetic import leaning, write_model
 
-N = 6
+N = 3
 FORK = multiprocessing.get_context("fork")
 
 
@@ -67,6 +67,7 @@ def run_of(root: Path, model: str, certainty: float = 1.0) -> Path:
     return write_model(root, model, leaning(certainty, 0.1)).parent
 
 
+@pytest.mark.slow
 def test_the_register_keeps_what_each_of_several_maintainers_enters(tmp_path: Path) -> None:
     results = tmp_path / "results"
     runs = [run_of(tmp_path / "runs", f"acme/{number}") for number in range(N)]
@@ -79,6 +80,7 @@ def test_the_register_keeps_what_each_of_several_maintainers_enters(tmp_path: Pa
     assert sorted(one.place for one in read_register(results).results) == sorted(places)
 
 
+@pytest.mark.slow
 def test_one_of_several_results_of_a_model_is_handed_in(tmp_path: Path) -> None:
     runs = [run_of(tmp_path / "runs" / str(number), "acme/small", 1.0 + number) for number in range(N)]
     said = at_once(lambda number: hand_in(runs[number], tmp_path / "results"), tmp_path / "said")
@@ -88,6 +90,7 @@ def test_one_of_several_results_of_a_model_is_handed_in(tmp_path: Path) -> None:
     assert (found / "result.json").read_bytes() == (runs[said.index("")] / "result.json").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_key_and_its_items_are_written_together(tmp_path: Path) -> None:
     made, asked = [], {"config": "type2", "task": "coreference", "prompt": "intrinsic-v1"}
     for number in range(N):

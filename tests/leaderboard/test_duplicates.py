@@ -13,13 +13,10 @@ import numpy as np
 import pytest
 
 from evaluators.backend import model_identity
-from leaderboard.pages.rendering import generate, make_view
-from leaderboard.pages.table_files import audit_table
 from leaderboard.ranking.boards import assemble
 from leaderboard.ranking.gates import Gates
 from leaderboard.ranking.profiles import profile_of
 from leaderboard.verify.entries import Match
-from leaderboard.verify.public_files import place_for
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Result
 from schemas.folders.run_folder import read_result
@@ -33,11 +30,9 @@ from tests.leaderboard.forging import (
     constant,
     entries,
     forge,
-    judged,
     nudged,
     on_each_exchange,
     rows,
-    with_exchange,
 )
 
 pytestmark = pytest.mark.slow
@@ -70,10 +65,9 @@ def identified(model_id: str, **fields: str) -> Callable[[Result], Result]:
     return change
 
 
-@pytest.mark.parametrize("by", [1e-7, 1e-5])
-def test_two_machines_are_no_dispute(places: Places, tmp_path: Path, by: float) -> None:
+def test_two_machines_are_no_dispute(places: Places, tmp_path: Path) -> None:
     forge(places, tmp_path / "results" / "a", model="acme/same")
-    forge(places, tmp_path / "results" / "b", nudged(by), model="acme/same")
+    forge(places, tmp_path / "results" / "b", nudged(1e-5), model="acme/same")
     found = board(tmp_path / "results", places)
     (row,) = found.tables[0].rows
     assert row.rank is not None
@@ -94,19 +88,6 @@ def test_results_with_other_answers_are_disputed_until_a_maintainer_decides(plac
     accepted(results, "b", "2026-01-03", decision="preferred", reason=why, decided="2026-01-20")
     told = f"has other answers than b, which a maintainer prefers since 2026-01-20: {why}"
     assert reasons(results, places) == {"a": told, "b": None}
-
-
-def test_the_page_of_a_result_says_what_a_maintainer_decided_and_found(places: Places, tmp_path: Path) -> None:
-    forge(places, tmp_path / "results" / "a", model="acme/same")
-    decision = {"decision": "preferred", "reason": "run again by a maintainer", "decided": "2026-01-20"}
-    rerun = {"date": "2026-01-19", "n_items": 20, "n_agreeing": 19, "tolerance": 0.001}
-    accepted(tmp_path / "results", "a", "2026-01-02", rerun=rerun, **decision)
-    pages = generate(make_view(board(tmp_path / "results", places), (), ()), {})
-    said = (
-        "recomputed; accepted on 2026-01-02; preferred on 2026-01-20: run again by a maintainer; "
-        "asked again on 2026-01-19: 19 of 20 answers agree</dd>"
-    )
-    assert [path.split("/")[0] for path, text in pages.items() if said in text] == ["models"]
 
 
 def test_the_answers_of_another_model_have_no_rank_of_their_own(places: Places, results: Path) -> None:
@@ -137,38 +118,6 @@ def noisy(by: float, seed: int = 1) -> Change:
     return with_odds(lambda logprobs: (np.array(logprobs) + generator.normal(0, by, len(logprobs))).tolist())
 
 
-def partly_own(records: list[Record]) -> list[Record]:
-    """The same answers, but for the first 60 items, whose answers are those to other items."""
-    moved = [record.exchanges[0].option_logprobs for record in records[:60]]
-
-    def changed(number: int, record: Record) -> Record:
-        return with_exchange(record, lambda one: replace(one, option_logprobs=moved[number - 17]))
-
-    return [*map(changed, range(60), records[:60]), *records[60:]]
-
-
-COPIES = {
-    "noise of .01 nats": noisy(0.01),
-    "noise of a millionth": nudged(1e-6),
-    "less certainty": with_odds(lambda logprobs: [0.8 * value for value in logprobs]),
-    "partly own": partly_own,
-}
-
-
-@pytest.mark.parametrize("change", COPIES.values(), ids=COPIES)
-def test_of_a_copy_that_was_changed_only_a_maintainer_is_told(places: Places, tmp_path: Path, change: Change) -> None:
-    results, place = tmp_path / "results", place_for(read_result(places.honest))
-    shutil.copytree(places.honest, results / place)
-    accepted(results, place.as_posix(), "2026-01-01")
-    copy = forge(places, results / "aaa", change, model="evil/copy")
-    assert [*reasons(results, places).values()] == [None, None]
-    (verdict,) = judged([copy], places, against=results)
-    assert (verdict.state, verdict.warnings) == ("accepted", ())
-    (likeness,) = verdict.likenesses
-    assert likeness.startswith(f"a maintainer may look at it beside acme/honest (1) in {results / place}: ")
-    assert likeness.endswith("% of the answers are equal")
-
-
 def partly_drawn(records: list[Record]) -> list[Record]:
     """The same answers to three fifths of the items, and drawn ones to the others."""
     generator = np.random.default_rng(5)
@@ -186,11 +135,11 @@ def test_a_third_of_the_answers_ends_no_dispute(places: Places, tmp_path: Path) 
 
 def test_copies_take_a_place_until_a_maintainer_withdraws_them(places: Places, results: Path) -> None:
     accepted(results, "honest", "2026-01-01")
-    copies = [f"copy{number}" for number in range(12)]
+    copies = [f"copy{number}" for number in range(3)]
     for number, name in enumerate(copies):
         forge(places, results / name, noisy(0.01, number), model=f"evil/{name}")
     (table,) = board(results, places).tables
-    assert {(row.rank.best, row.rank.worst) for row in table.rows if row.rank is not None} == {(1, 13)}
+    assert {(row.rank.best, row.rank.worst) for row in table.rows if row.rank is not None} == {(1, 4)}
     decision = {"decision": "withdrawn", "reason": "its answers are those of acme/honest", "decided": "2026-02-01"}
     for name in copies:
         accepted(results, name, "2026-01-02", **decision)
@@ -243,8 +192,6 @@ def test_a_changed_result_is_no_longer_the_accepted_one(places: Places, results:
     path.write_text(json.dumps(json.loads(path.read_text())))
     (entry,) = entries(results, places)
     assert entry.acceptance is None
-    (line,) = audit_table(board(results, places), ()).lines
-    assert "the register has no decision on these files" in str(line["reason"])
 
 
 @pytest.mark.parametrize("is_accepted", [True, False])

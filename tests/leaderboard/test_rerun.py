@@ -117,6 +117,7 @@ def shifted(record: Record, by: float) -> Record:
     )
 
 
+@pytest.mark.slow
 def test_honest_answers_agree(world: World, tmp_path: Path) -> None:
     coarse, _ = world.again(world.places.honest, 5, backend=Opened(tmp_path / "log", name=NAME, fields=HALF))
     assert coarse.tolerance == tolerance_for("bfloat16") > tolerance_for(world.backend.model.precision)
@@ -136,18 +137,9 @@ def test_invented_answers_are_found_beyond_the_tolerance(
     folder = world.forged(tmp_path / "forged", tenth)
     found, differing = world.again(folder)
     assert found.n_items - found.n_agreeing == len(differing) == n_differing
-    drawn = [world.again(folder, 30, seed=seed)[1] for seed in range(20)]
-    # With a tenth of the answers invented, 30 items find one in 96 of 100 draws.
-    assert sum(map(bool, drawn)) >= (15 if n_differing else 0)
-    assert n_differing or not any(drawn)
 
 
 STATED: dict[str, dict[str, Any]] = {
-    "many tokens": {
-        "option_token_counts": (10**12, 10**12),
-        "n_moved_tokens": 10**12,
-        "option_logprobs": (-9.0, 0.0),
-    },
     "another border": {"n_moved_tokens": 1},
     "one number of tokens": {"option_token_counts": (2, 1)},
     "bounds": {"option_is_bound": (False, True), "option_logprobs": (-0.001, -9.0)},
@@ -177,11 +169,8 @@ NO_ANSWER: dict[str, Any] = dict.fromkeys(("option_logprobs", "option_end_logpro
 }
 LEFT_OPEN: dict[str, tuple[dict[str, Any], Normalisation]] = {
     "a failed answer": (NO_ANSWER | {"status": "failed"}, "sum"),
-    "a refused answer": (NO_ANSWER | {"status": "refused"}, "sum"),
     "the other option": ({"option_logprobs": (None, -1.0)}, "sum"),
-    "both options": ({"option_logprobs": (None, None)}, "sum"),
     "an end token": ({"option_end_logprobs": (None, -1.0)}, "sum_with_end"),
-    "all end tokens": ({"option_end_logprobs": (None, None)}, "sum_with_end"),
     "a number of tokens": ({"option_token_counts": (None, 1)}, "token_mean"),
     "moved tokens": ({"n_moved_tokens": None}, "byte_mean"),
 }
@@ -194,6 +183,7 @@ class WithEnds(SkilledBackend):
         return replace(super()._answer(request), option_end_logprobs=(-1.0, -1.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fields", "normalisation"), LEFT_OPEN.values(), ids=LEFT_OPEN)
 def test_what_a_record_leaves_open_is_not_left_out(
     world: World, tmp_path: Path, fields: dict[str, Any], normalisation: Normalisation
@@ -215,6 +205,7 @@ def accuracy(folder: Path) -> float:
     return next(one.value or 0.0 for one in metrics if one.name == "accuracy" and not one.group)
 
 
+@pytest.mark.slow
 def test_small_parts_of_a_suite_are_drawn_as_often_as_large_ones(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,6 +218,7 @@ def test_small_parts_of_a_suite_are_drawn_as_often_as_large_ones(
         assert len(others) in {n_small, n_small + n % 2}
 
 
+@pytest.mark.slow
 def test_items_that_fail_again_agree(world: World, tmp_path: Path) -> None:
     class Limited(SkilledBackend):
         def _answer(self, request: Request) -> Response:
@@ -247,9 +239,7 @@ Side = Callable[[Record], str | None]
 """The outcome of an item that a forger favours."""
 MOVED: dict[str, Side] = {
     "the right ones": lambda record: record.target,
-    "the wrong ones": lambda record: other_than(record.target, record),
     "the stereotype": lambda record: record.groups["stereotyped_occupation"],
-    "the first": lambda record: record.groups["first_occupation"],
     "the likelier": likelier,
     "those that widen a gap": lambda record: (
         record.target if record.groups["stereotype"] == "pro" else other_than(record.target, record)
@@ -273,87 +263,32 @@ def towards(side: Side, by: float) -> Change:
     return on_each(lambda record: with_exchange(record, lambda one: moved(one, side(record))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", MOVED.values(), ids=MOVED)
 def test_answers_that_lean_within_the_tolerance_do_not_agree(world: World, tmp_path: Path, side: Side) -> None:
     folder = world.forged(tmp_path / "forged", towards(side, 0.4), of_result=in_half)
     backend = Opened(tmp_path / "log", name=NAME, fields=HALF, error=0.01)
-    for n in (60, 200):
-        found, differing = world.again(folder, n, backend=backend)
-        assert "(leans " in differing[0]
-        assert not is_reproduced(found, read_result(folder))
+    found, differing = world.again(folder, 60, backend=backend)
+    assert "(leans " in differing[0]
+    assert not is_reproduced(found, read_result(folder))
 
 
+@pytest.mark.slow
 def test_rounding_does_not_lean(world: World, tmp_path: Path) -> None:
     folder = world.forged(tmp_path / "forged", of_result=in_half)
-    for seed in range(20):
+    for seed in range(8):
         backend = Opened(tmp_path / "log", name=NAME, fields=HALF, error=0.08, seed=seed)
         assert world.is_reproduced(folder, seed=seed, backend=backend)
-
-
-class Torn(Opened):
-    """A model that hardly knows the answers, so that many are near a tie."""
-
-    def _answer(self, request: Request) -> Response:
-        rng, lead = random.Random(f"{self.seed}{request.sha256}"), random.Random(request.sha256).gauss(0.0, 1.0)
-        rounded = tuple(min(0.0, math.log(share(one)) + rng.gauss(0.0, self.error)) for one in (lead, -lead))
-        return replace(super()._answer(request), option_logprobs=rounded)
 
 
 def share(lead: float) -> float:
     return 1 / (1 + math.exp(-lead))
 
 
-def near_ties(by: float, n_against: int) -> Change:
-    """Near ties decided for the right outcome, one in some against it, and its probability given back elsewhere."""
-
-    def change(records: list[Record]) -> list[Record]:
-        leads = {number: lead_of(record) for number, record in enumerate(records)}
-        near = [number for number, lead in leads.items() if abs(lead) < by]
-        signs = [-1 if n_against and row % n_against == 0 else 1 for row in range(len(near))]
-        led = leads | {number: sign * abs(leads[number]) for sign, number in zip(signs, near, strict=True)}
-        debt = sum(share(led[number]) - share(lead) for number, lead in leads.items())
-        for number in sorted(leads.keys() - near):
-            if debt > 0:
-                led[number] -= by if leads[number] < 0 else min(by, leads[number] - 0.02)
-                debt -= share(leads[number]) - share(led[number])
-        return [leading(record, led[number]) for number, record in enumerate(records)]
-
-    return change
-
-
 def lead_of(record: Record) -> float:
     (one,) = record.exchanges
     by_outcome = dict(zip(one.outcomes, one.option_logprobs, strict=True))
     return (by_outcome[record.target or ""] or 0.0) - (by_outcome[other_than(record.target, record)] or 0.0)
-
-
-def leading(record: Record, lead: float) -> Record:
-    def change(one: Exchange) -> Exchange:
-        shares = (share(lead if outcome == record.target else -lead) for outcome in one.outcomes)
-        return replace(one, option_logprobs=tuple(map(math.log, shares)))
-
-    return with_exchange(record, change)
-
-
-@pytest.mark.parametrize(
-    ("by", "n_against", "found_by"),
-    [(0.25, 0, "(leans towards the right outcome in decisions)"), (0.4, 4, " other decisions, and rounding explains ")],
-    ids=["for the right outcome", "also against it"],
-)
-def test_decisions_near_a_tie_cannot_be_chosen(
-    world: World, tmp_path: Path, by: float, n_against: int, found_by: str
-) -> None:
-    world = world.asking(tmp_path / "runs", Torn(tmp_path / "log", name=NAME, fields=HALF))
-    backend = Torn(tmp_path / "log", name=NAME, fields=HALF, error=0.03)
-    folder = world.forged(tmp_path / "forged", near_ties(by, n_against), of_result=in_half)
-    assert accuracy(folder) > accuracy(world.places.honest) + 0.03
-    for n in (60, 200):
-        assert not world.is_reproduced(folder, n, backend=backend)
-    assert found_by in world.again(folder, backend=backend)[1][0]
-    # Honest answers do not change so many.
-    folder = world.forged(tmp_path / "honest", of_result=in_half)
-    for seed in range(10):
-        assert world.is_reproduced(folder, seed=seed, backend=replace(backend, seed=seed))
 
 
 @dataclass
@@ -369,33 +304,41 @@ class Undecided(SkilledBackend):
         return replace(super()._answer(request), option_logprobs=logprobs)
 
 
-def turned(records: list[Record]) -> list[Record]:
-    """Most wrong decisions turned, and some right ones, by which no test of signs finds the gain in few items."""
+def turned(of_right: float, of_wrong: float) -> Change:
+    """Some of the right decisions turned, and some of the wrong ones."""
     rng = random.Random(1)
-    return [
-        with_exchange(record, lambda one: replace(one, option_logprobs=one.option_logprobs[::-1]))
-        if rng.random() < (0.2 if lead_of(record) > 0 else 0.6)
-        else record
-        for record in records
-    ]
+
+    def turn(record: Record) -> Record:
+        is_turned = rng.random() < (of_right if lead_of(record) > 0 else of_wrong)
+        return with_exchange(
+            record, lambda one: replace(one, option_logprobs=one.option_logprobs[:: -1 if is_turned else 1])
+        )
+
+    return on_each(turn)
 
 
+# Turned in both directions, no test of signs finds the gain in few items.
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("fields", "found_by"),
-    [({}, "rounding may change "), ({"spread": 0.4, "nats": 1e6}, " other decisions, and rounding explains ")],
-    ids=["near ties", "huge logits"],
+    ("fields", "change", "found_by"),
+    [
+        ({}, turned(0, 1), "(leans towards the right outcome in decisions)"),
+        ({}, turned(0.2, 0.6), "rounding may change "),
+        ({"spread": 0.4, "nats": 1e6}, turned(0.2, 0.6), " other decisions, and rounding explains "),
+    ],
+    ids=["near ties for the right outcome", "near ties", "huge logits"],
 )
 def test_a_model_that_leaves_its_decisions_to_rounding_vouches_for_none(
-    world: World, tmp_path: Path, fields: dict[str, Any], found_by: str
+    world: World, tmp_path: Path, fields: dict[str, Any], change: Change, found_by: str
 ) -> None:
     world = world.asking(tmp_path / "runs", Undecided(tmp_path / "log", name=NAME, **fields))
-    folder = world.forged(tmp_path / "forged", turned)
-    for seed in range(5):
-        found, others = world.again(folder, 60, seed=seed)
-        assert not is_reproduced(found, read_result(folder))
-        assert found_by in others[0] or "(leans towards the right outcome in decisions)" in others[0]
+    folder = world.forged(tmp_path / "forged", change)
+    found, others = world.again(folder, 60)
+    assert not is_reproduced(found, read_result(folder))
+    assert found_by in others[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_same", [False, True])
 def test_another_precision_vouches_for_nothing(world: World, tmp_path: Path, is_same: bool) -> None:
     folder = world.forged(tmp_path / "forged", of_result=in_half)
@@ -422,10 +365,7 @@ def test_a_missing_dataset_is_an_error(world: World, tmp_path: Path) -> None:
     ("theirs", "ours", "said"),
     [
         ({"gguf_file": "q8.gguf"}, {"gguf_file": "q2.gguf"}, "with gguf_file q8.gguf, the opened model has q2.gguf"),
-        ({"system_prompt": "5a" * 32}, {}, "with system_prompt 5a5a"),
-        ({}, {"thinking_tokens": "64"}, "with thinking_tokens None, the opened model has 64"),
         ({"tokenizer": None}, {"tokenizer": "5a" * 32}, "with tokenizer None, the opened model has another"),
-        ({"adapter": "a/b@1"}, {}, "with adapter a/b@1, the opened model has None"),
         ({"adapter": "a/b@1", "model": "acme/base@1"}, {"adapter": "a/b@1"}, "with model acme/base@1"),
         ({}, {"revision": "2"}, "with revision 1, the opened model has 2; open the same one"),
     ],

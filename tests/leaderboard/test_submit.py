@@ -70,7 +70,6 @@ def test_a_run_is_handed_in_without_what_does_not_belong(places: Places) -> None
     assert told["result_sha256"] == sha256_file(places.run / "result.json")
     places.call("submit", places.run, *TOLD, status=0)
     places.call("verify", places.results, status=2)
-    assert "no problems" in run("-m", "schemas.validate", places.results, status=0).stderr
     (folder / "submission.json").write_text(json.dumps(told | {"result_sha256": "0" * 64}))
     rejected = places.call("verify", places.results, status=1)
     assert "is about another result.json than the one beside it" in rejected.stdout
@@ -89,12 +88,11 @@ def test_limited_runs_are_left_out(places: Places) -> None:
 
 @pytest.mark.slow
 def test_what_cannot_be_submitted_is_named_and_nothing_is_written(places: Places) -> None:
-    for options, status, said in (
-        (("--contact", "x", *CARD), 1, "contact"),
-        ((*CONTACT, "--model-card", "javascript:alert(1)"), 1, "model_card"),
-        (CONTACT, 2, "Missing option '--model-card'."),
+    for options, said in (
+        (("--contact", "x", *CARD), "contact"),
+        ((*CONTACT, "--model-card", "javascript:alert(1)"), "model_card"),
     ):
-        assert said in places.call("submit", places.run, *options, status=status).stderr
+        assert said in places.call("submit", places.run, *options, status=1).stderr
     result = json.loads((places.run / "result.json").read_text())
     result["metrics"][0]["value"] = 0.123
     (places.run / "result.json").write_text(json.dumps(result))
@@ -104,28 +102,24 @@ def test_what_cannot_be_submitted_is_named_and_nothing_is_written(places: Places
 
 @pytest.mark.slow
 def test_one_pull_request_on_the_hub_holds_exactly_the_written_files(places: Places) -> None:
-    runs = [places.run]
-    for name in ("acme/large", "acme/medium", "acme/other"):
-        runs.append(write_model(places.root / "runs", name, leaning(2.0, 0.2), endpoint="api").parent)
+    runs = [places.run, write_model(places.root / "runs", "acme/large", leaning(2.0, 0.2), endpoint="api").parent]
     write_keys(places.root / "leaderboard" / "keys", places.root / "runs")
     with serving() as hub:
         repository = hub.new("acme/results", {"theirs.md": b"kept"})
         told = variables(hub, places.root / "home", READER)
         submit = partial(run, "-m", "leaderboard", "submit", cwd=places.root, **told)
-        first = submit(*runs[:2], *TO_HUB, status=0).stdout
-        shown = [line.split(" -> ") for line in first.splitlines() if " -> " in line]
-        assert [handed_in for handed_in, _ in shown] == [str(run) for run in runs[:2]]
-        assert all(f"wrote leaderboard/results/{place}" in first for _, place in shown)
+        told_of = submit(*runs, *TO_HUB, status=0).stdout
+        assert f"opened {hub.address}/datasets/acme/results/discussions/1" in told_of
+        shown = [line.split(" -> ") for line in told_of.splitlines() if " -> " in line]
+        assert [handed_in for handed_in, _ in shown] == [*map(str, runs)]
+        assert all(f"wrote leaderboard/results/{place}" in told_of for _, place in shown)
         proposed = repository.commits[repository.pull_requests[1]]
         assert proposed.files["theirs.md"] == b"kept"
         ours = {name for name in proposed.files if name.startswith("synthbias")}
         assert ours == {f"{place}/{name}" for _, place in shown for name in FILES}
-        opened = submit(*runs, *TO_HUB, status=0).stdout
-        assert f"opened {hub.address}/datasets/acme/results/discussions/2" in opened
-        titles = [repository.commits[oid].title for oid in repository.pull_requests.values()]
+        assert proposed.title == "Submit acme/large, acme/small"
         missing = submit(places.run, *TO_HUB[:-1], "acme/none", status=1)
         assert "error: --repo acme/none: does not exist, or the token may not see it" in missing.stderr
-    assert titles == ["Submit acme/large, acme/small", "Submit 4 models"]
 
 
 def test_another_result_in_the_same_place_is_not_overwritten(places: Places) -> None:
