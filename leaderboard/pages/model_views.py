@@ -1,8 +1,6 @@
 """Prepares the results of a model for their pages: metrics, slices, charts, and how far each can be trusted.
 
-A slice is better than another if its value is nearer to the ideal, and separably so if the intervals of the two
-distances do not overlap. How a result lies beside other models and useless predictors, its table, the page of its model
-and Compare say.
+How a result lies beside other models and useless predictors, its table, the page of its model and Compare say.
 """
 
 from __future__ import annotations
@@ -20,16 +18,13 @@ from leaderboard.pages.answers import ResultExamples, make_answers
 from leaderboard.pages.class_tables import ClassTable, class_table
 from leaderboard.pages.exports import Files
 from leaderboard.pages.figures import figures_of_result
-from leaderboard.pages.markup import number, percent, slug, value_text
+from leaderboard.pages.markup import number, percent, slug
 from leaderboard.pages.pictures import PageChart
 from leaderboard.pages.tables import TableView, define, result_files
 from leaderboard.ranking.rows import Row
 from leaderboard.verify.entries import Entry
 from schemas.documents.dataset import Manifest
 from schemas.documents.result import Metric
-
-_MOST_SLICES = 12
-"""Number of slices above which the best and the worst are not named, because some of many would differ by chance."""
 
 
 class Slice(NamedTuple):
@@ -60,18 +55,11 @@ class Placement:
     answers: ResultExamples
     doubts: tuple[str, ...]
     """Sentences on the items that count and on answers that may be damaged."""
-    uneven: tuple[str, ...]
-    """Sentences on groups of items that differ separably, one for each metric and group."""
     slice_metrics: tuple[str, ...]
     slices: tuple[Slice, ...]
     pictures: tuple[PageChart, ...]
     of_classes: ClassTable | None
     """Classes before and after corrections; None unless the result is of one task with classes."""
-
-    @property
-    def all_pictures(self) -> tuple[PageChart, ...]:
-        """The charts of the page, those of classes first."""
-        return (*(self.of_classes.pictures if self.of_classes else ()), *self.pictures)
 
     @property
     def page(self) -> str:
@@ -157,11 +145,10 @@ def _placement(section: TableView, row: Row, manifest: Manifest | None) -> Place
         variants=tuple(metric for metric in overall if metric.name in pages.variants and not row.is_baseline),
         answers=make_answers(entry, f"files/{name}", manifest, pages.may_offend.get(section.table.signature.task)),
         doubts=tuple(doubts_of(entry)),
-        uneven=tuple(uneven_groups(section, entry)),
         slice_metrics=slice_metrics,
         slices=slices,
         pictures=() if row.is_baseline else figures_of_result(entry, f"charts/{name}"),
-        of_classes=class_table(entry, f"charts/{name}", machine_memory()),
+        of_classes=class_table(entry, name, machine_memory()),
     )
 
 
@@ -196,48 +183,3 @@ def doubts_of(entry: Entry) -> Iterator[str]:
         )
     if (reason := entry.result.environment.corruption) is not None:
         yield f"Its answers look corrupted: {reason}."
-
-
-def uneven_groups(section: TableView, entry: Entry) -> Iterator[str]:
-    """Yield sentences on groups of items that differ clearly, for each metric that summaries of a table are about."""
-    names = section.pages.group_names
-    for column in section.summarised:
-        by_group: dict[str, list[tuple[str, Metric]]] = {}
-        for (name, group), metric in entry.metrics.items():
-            if name == column.metric and len(group) == 1:
-                key, value = group[0]
-                by_group.setdefault(key, []).append((value.replace("_", " "), metric))
-        for key, slices in by_group.items():
-            if (ends := extremes(slices)) is not None:
-                (best, best_value), (worst, worst_value), note = ends
-                yield (
-                    f"{column.heading} differs by {names.get(key, key.replace('_', ' '))}{note}: best for {best} with "
-                    f"{value_text(best_value)} and worst for {worst} with {value_text(worst_value)}."
-                )
-
-
-def extremes(slices: Sequence[tuple[str, Metric]]) -> tuple[tuple[str, Metric], tuple[str, Metric], str] | None:
-    """Return the slices on which a metric is nearest to its ideal and farthest from it, and which were compared.
-
-    It is None if the intervals of their distances overlap or there are too many. Slices of so few clusters that they
-    have no interval are left out, and the words say so; they are the end of a clause, and empty if all were compared.
-    """
-    valued = [(name, metric) for name, metric in slices if metric.value is not None and metric.ideal is not None]
-    defined = [(ends, name, metric) for name, metric in valued if (ends := distances(metric)) is not None]
-    if not 2 <= len(defined) <= _MOST_SLICES:
-        return None
-    by_value = sorted(defined, key=lambda each: (abs((each[2].value or 0.0) - (each[2].ideal or 0.0)), each[1]))
-    best, worst = by_value[0], by_value[-1]
-    if best[0][1] >= worst[0][0]:
-        return None
-    known = f", of the {len(defined)} with an interval" if len(defined) < len(valued) else ""
-    return best[1:], worst[1:], known
-
-
-def distances(metric: Metric) -> tuple[float, float] | None:
-    """Return the smallest and largest distance to the ideal that the interval allows; None if one is unknown."""
-    if metric.value is None or metric.interval is None or metric.ideal is None:
-        return None
-    ends = sorted(abs(end - metric.ideal) for end in (metric.interval.low, metric.interval.high))
-    contains = metric.interval.low <= metric.ideal <= metric.interval.high
-    return (0.0 if contains else ends[0]), ends[1]

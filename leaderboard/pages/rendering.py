@@ -37,12 +37,12 @@ from leaderboard.pages.exports import DownloadTable, Files, frame_parquet
 from leaderboard.pages.figures import figures_of
 from leaderboard.pages.model_list import listed_models, models_table, size_text, useless_predictors
 from leaderboard.pages.model_views import ModelView, make_models
-from leaderboard.pages.paper_files import bibtex, paper_latex, paper_markdown
+from leaderboard.pages.paper_files import bibtex, paper_latex
 from leaderboard.pages.papers import STATUS_CLASSES, PaperView, assumptions, paper_views
 from leaderboard.pages.part_files import part_files
 from leaderboard.pages.pictures import PageChart, size_pictures
 from leaderboard.pages.portraits import facts_sentence, portraits
-from leaderboard.pages.profile import TINTS, FrontTable, all_parts, front_file, front_parts, front_table, profile_page
+from leaderboard.pages.profile import TINTS, FrontTable, all_parts, front_parts, front_table, profile_page
 from leaderboard.pages.publishing import NO_SETTINGS, SiteSettings
 from leaderboard.pages.shown_findings import leaders, shown_findings
 from leaderboard.pages.suites import SuiteView, make_suites, suite_page
@@ -420,7 +420,6 @@ def _tables_of_few(view: View) -> Iterator[DownloadTable]:
     yield from (suite.table for suite in view.suites)
     yield table_files.benchmarks_table(view.sections)
     yield models_table(listed_models(view.models))
-    yield front_file(view.front)
 
 
 def _exports(view: View, report: Report) -> dict[str, str]:
@@ -431,7 +430,6 @@ def _exports(view: View, report: Report) -> dict[str, str]:
     for view_of in view.tables:
         cited = bibtex(view_of, files[view_of.files.csv], view.settings.address)
         files |= {view_of.files.tex: paper_latex(view_of), view_of.files.bib: cited}
-        files[view_of.files.markdown] = paper_markdown(view_of)
     return files
 
 
@@ -449,5 +447,5 @@ def _charts(view: View) -> dict[str, str]:
     pictures += view.by_size
     pictures += [picture for paper in view.papers for of_part in paper.pictures.values() for picture in of_part]
     for model in view.models:
-        pictures += [picture for placement in model.placements for picture in placement.all_pictures]
+        pictures += [picture for placement in model.placements for picture in placement.pictures]
     return {picture.path: picture.chart.svg for picture in pictures}
