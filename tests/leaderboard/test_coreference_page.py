@@ -6,8 +6,6 @@ import math
 import re
 from pathlib import Path
 
-from evaluators.benchmark import load_benchmark
-
 PAGE = Path(__file__).parents[2] / "site" / "docs" / "coreference.md"
 
 
@@ -29,10 +27,3 @@ def test_stated_values_of_the_baselines_follow_from_the_formula() -> None:
     for name, value in stated.items():
         probability = float(name.partition("-")[2] or 1)
         assert round(ucerf_of_flip(probability), 3) == float(value), name
-
-
-def test_every_baseline_is_explained() -> None:
-    text = PAGE.read_text("utf-8")
-    names = [baseline.name for baseline in load_benchmark("synthbias").baselines]
-    assert len(names) == 8
-    assert [name for name in names if name not in text] == []

@@ -36,9 +36,9 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("superni")
     dataset, runs = folder / "datasets" / "superni", folder / "runs"
     output_of("-m", "builders.superni", "--out", dataset)
-    for name in ("uniform", "label-prior-0.8"):
-        asked = ("-m", "evaluators", "run", "--dataset", dataset, "--out", runs)
-        output_of(*asked, "--backend", "baseline", "--model", name)
+    asked = ("-m", "evaluators", "run", "--dataset", dataset, "--out", runs, "--backend", "baseline")
+    output_of(*asked, "--model", "label-prior-0.8")
+    output_of(*asked, "--model", "uniform", *(f"--prompt=release-4096b-{context}" for context in CONTEXTS[1:]))
     copy_site(folder)
     folders = ("--runs", runs, "--datasets", folder / "datasets", "--results", folder / "none")
     output_of("-m", "leaderboard", "build", *folders, "--site", folder / "site", "--out", folder / "built")
@@ -65,7 +65,7 @@ def value_of(folder: Path, name: str) -> float:
 
 def test_the_default_asks_100_items_of_each_task_in_four_contexts(out: Path) -> None:
     for context in CONTEXTS:
-        signature = told(result_of(out, "uniform", context) / "result.json")["signature"]
+        signature = told(result_of(out, "label-prior-0.8", context) / "result.json")["signature"]
         assert signature["n_items"] == 10 * (100 + 32 + 64 + 43)
         assert signature["normalisation"] == "token_mean_if_unequal"
 
