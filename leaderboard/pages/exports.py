@@ -62,6 +62,11 @@ class Files(NamedTuple):
         return f"{self.stem}.tex"
 
     @property
+    def markdown(self) -> str:
+        """The path of the same table as Markdown; the site generator would make a page of a file that ends in md."""
+        return f"{self.stem}.md.txt"
+
+    @property
     def bib(self) -> str:
         """The path of the entries to cite, as BibTeX; only tables that compare models have one."""
         return f"{self.stem}.bib"

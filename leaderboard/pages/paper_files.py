@@ -1,4 +1,4 @@
-"""Writes what goes into papers: tables that compare models, as LaTeX with booktabs, and BibTeX.
+"""Writes what goes into papers: tables that compare models, as LaTeX with booktabs and as Markdown, and BibTeX.
 
 A BibTeX entry cites the software, a paper, or one table in exactly the version that a reader sees.
 """
@@ -138,6 +138,27 @@ def paper_latex(view: TableView) -> str:
         comments=[cite] if cited else [],
         below=footnotes,
     )
+
+
+def paper_markdown(view: TableView) -> str:
+    """Return the same table as Markdown, with the conditions as a line below it."""
+    dash = "\N{EM DASH}"
+    rows = [
+        [
+            _named(view, row) + (" (baseline)" if row.is_baseline else ""),
+            *(dash if one is None or one.value is None else value_text(one) for one in _shown(view, row)),
+            str(row.rank or dash),
+        ]
+        for row in view.table.rows
+    ]
+    headings = ["Model", *(column.heading for column in view.headlines), "Rank"]
+    table = markdown_table([*map(_markdown, headings)], ([*map(_markdown, row)] for row in rows))
+    return f"{table}\n{_markdown(_caption(view))}\n"
+
+
+def _markdown(text: str) -> str:
+    """Escape an untrusted text for a cell of a Markdown table, where it can be neither a link nor HTML."""
+    return re.sub(r"[\\`*_{}\[\]<>|#!]", lambda match: f"\\{match[0]}", printable(text, most=20_000))
 
 
 def _shown(view: TableView, row: Row) -> list[Metric | None]:

@@ -37,7 +37,7 @@ from leaderboard.pages.exports import DownloadTable, Files, frame_parquet
 from leaderboard.pages.figures import figures_of
 from leaderboard.pages.model_list import listed_models, models_table, size_text, useless_predictors
 from leaderboard.pages.model_views import ModelView, make_models
-from leaderboard.pages.paper_files import bibtex, paper_latex
+from leaderboard.pages.paper_files import bibtex, paper_latex, paper_markdown
 from leaderboard.pages.papers import STATUS_CLASSES, PaperView, assumptions, paper_views
 from leaderboard.pages.part_files import part_files
 from leaderboard.pages.pictures import PageChart, size_pictures
@@ -430,6 +430,7 @@ def _exports(view: View, report: Report) -> dict[str, str]:
     for view_of in view.tables:
         cited = bibtex(view_of, files[view_of.files.csv], view.settings.address)
         files |= {view_of.files.tex: paper_latex(view_of), view_of.files.bib: cited}
+        files[view_of.files.markdown] = paper_markdown(view_of)
     return files
 
 
