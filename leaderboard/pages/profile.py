@@ -252,18 +252,6 @@ def _cell(
     return Cell(column.metrics.get(identity), tints.get(identity), page)
 
 
-def best_by_skill(part: Profile) -> Mapping[str, frozenset[str]]:
-    """Return the ids of the models that no other is separably better than, by the label of each column of skill.
-
-    These are the columns of the metrics by which the benchmark's gates let models pass, but for the one that ranks.
-    """
-    return {
-        column.headline.label: frozenset(name for name, one in part.models.items() if tints.get(one) == "best")
-        for column, tints in zip(part.columns, tints_of(part), strict=True)
-        if column.shows_skill and not column.ranks
-    }
-
-
 def tints_of(part: Profile) -> list[Mapping[str, Tint]]:
     """Return the tints of the newest version of each model in each column, by the model's identity."""
     newest = frozenset(part.models.values())

@@ -351,7 +351,7 @@ def _write_lists(write: Callable[..., None], view: View) -> None:
     """Write the pages of which there is one each."""
     names = dict.fromkeys([*view.board.benchmarks, *(pages.name for pages in pages_of_benchmarks())])
     listed = [(load_pages(name), view.tables_of(name)) for name in names]
-    write("benchmarks/index.html", "benchmarks.md.j2", benchmarks=listed, files=Files("files/benchmarks"))
+    write("benchmarks/index.html", "benchmarks.md.j2", benchmarks=listed)
     models = listed_models(view.models)
     write("models/index.html", "models.md.j2", models=models, files=Files("files/models"), figures=view.by_size)
     write(
@@ -418,7 +418,6 @@ def _tables_of_few(view: View) -> Iterator[DownloadTable]:
     for data in view.datasets:
         yield from (table for table in data.tables.values() if table.lines)
     yield from (suite.table for suite in view.suites)
-    yield table_files.benchmarks_table(view.sections)
     yield models_table(listed_models(view.models))
 
 

@@ -17,7 +17,6 @@ from evaluators.benchmark import load_benchmark
 from evaluators.task import load_task
 from leaderboard.commands.accept import accept
 from leaderboard.commands.verify import compared
-from leaderboard.pages.publishing import combined
 from leaderboard.verify.comparisons import CompleteRuns
 from leaderboard.verify.entries import Entry, ExampleChoice, Examples, Root
 from leaderboard.verify.keys import KeyBook
@@ -119,21 +118,6 @@ def test_texts_of_models_are_folded_harmless_and_not_searched(tmp_path: Path) ->
     assert "some of them offend" in block
     assert "<dt>Asked</dt><dd><details>" in block
     assert "<dt>Asked</dt><dd><pre" not in block
-
-
-@pytest.mark.slow
-def test_records_and_scores_are_offered_with_their_sizes(tmp_path: Path) -> None:
-    folder = write_gifi_model(tmp_path / "runs", "lab/one", 0.5, tasks=("continuation",))["continuation"]
-    made = MadeBoard(tmp_path / "runs")
-    assert sorted(path.rpartition("-")[2] for path in made.downloads) == ["records.parquet", "scores.parquet"]
-    page = made.page("models/lab__one/gifi-")
-    size = f"{(folder / 'records.parquet').stat().st_size / 1e3:.1f} kB"
-    assert f'.parquet" download>Parquet, {size}</a>' in page
-    (tmp_path / "site" / "docs").mkdir(parents=True)
-    with combined(tmp_path / "site", made.texts, made.downloads, tmp_path / "out") as copied:
-        for path, source in made.downloads.items():
-            assert f'href="../../{path}"' in page
-            assert (copied / "docs" / path).read_bytes() == source.read_bytes()
 
 
 @pytest.mark.slow

@@ -24,8 +24,7 @@ from leaderboard.benchmark_pages import load_pages
 from leaderboard.charts import rows
 from leaderboard.charts.bumps import BumpColumn, bump_chart
 from leaderboard.charts.curves import curves
-from leaderboard.charts.grids import GridCell, grid, short_number
-from leaderboard.charts.rows import strips
+from leaderboard.charts.grids import short_number
 from leaderboard.charts.scatter import ScatterPoint, SizedModel, Training, scatter, size_chart
 from leaderboard.charts.values import Panel, RowValue
 from leaderboard.pages.figures import figures_of, figures_of_result
@@ -390,25 +389,9 @@ def columns(*titles: str) -> list[BumpColumn]:
     return [BumpColumn(title, [metric.value or 0.0 for metric in values(50, title)]) for title in titles]
 
 
-def panels() -> list[Panel]:
-    rows_of_three = list(zip(*(values(50, name) for name in "xyz"), strict=True))
-    return [Panel("Fairness", ("SN", "NTS", "CF"), rows_of_three)] * 4
-
-
 DRAWN: dict[str, tuple[Callable[[], Chart | None], int]] = {
     "scatter": (a_scatter, 25),
     "dots": (lambda: rows.dots(list(map(RowValue, NAMES, values(50, "x"))), title="Accuracy"), 50),
-    "grid": (
-        lambda: grid(
-            NAMES,
-            ["he", "they", "thon"],
-            [[GridCell(metric.value)] * 3 for metric in values(50, "x")],
-            column_title="Pronoun",
-            alt="A grid.",
-        ),
-        50,
-    ),
-    "strips": (lambda: strips(NAMES, panels(), alt="Strips."), 50),
     "curves": (some_curves, 16),
     "bumps": (lambda: bump_chart(NAMES, columns("Index", "Geometric mean", "Four stages alike"), subject=""), 100),
 }

@@ -97,14 +97,8 @@ def test_models_that_were_not_asked_the_same_are_not_compared(whole: ModelSummar
         "to compare with acme/worse, score that one with --against acme/new, which takes the prompts of this "
         "model where they fit both; if that says the same, no prompt fits both",
     )
-    assert "nearer to the ideal by" not in "\n".join(summary_lines(apart))
     for of in summary(models, "acme/even", "acme/none").benchmarks:
         assert of.why_not_compared == no_result_of("none", of)
-    # Nor is a model without skill compared without a word.
-    without_skill = summary(models, "acme/stereotyped", "acme/even")
-    assert without_skill.benchmarks[0].rank is None
-    assert " than the baseline" in str(without_skill.benchmarks[0].why_unranked)
-    assert "not shown to do better than a useless predictor in" in card_markdown(without_skill)
     with_other = card_markdown(summary(models, "acme/even", "acme/stereotyped"))
     assert "stereotyped is not shown to do better than a useless predictor." in with_other
 

@@ -18,7 +18,6 @@ from leaderboard.pages.badges import Badge, summary_badge
 from leaderboard.pages.model_summary import summarise
 from leaderboard.pages.publishing import SiteSettings
 from leaderboard.pages.rendering import generate
-from leaderboard.reproductions import reproductions
 from schemas.documents.result import Metric
 from tests.leaderboard.synthetic import leaning, write_model
 from tests.worlds import HOSTILE, MadeBoard, luminance
@@ -28,22 +27,6 @@ pytestmark = pytest.mark.slow
 
 def pages_of(board: MadeBoard) -> dict[str, str]:
     return {path: text for path, text in board.texts.items() if path.endswith(".md")}
-
-
-def test_every_page_is_there(strangers: MadeBoard) -> None:
-    pages = {*pages_of(strangers)}
-    results = [path.split("/")[1] for path in pages if path.count("/") == 2 and path.startswith("models/")]
-    (evil,) = {folder for folder in results if folder.startswith("evil")}
-    n_results = {"acme__small": 2, "acme__large": 1, "acme__random": 1, "acme__mute": 1, evil: 1, "lab__even": 5}
-    assert {folder: results.count(folder) for folder in results} == n_results
-    tables = {path for path in pages if re.match("benchmarks/(synthbias/synthbias-type1|gifi/gifi)-", path)}
-    assert len(tables) == 5
-    lists = {"index", "audit", "data", "compare", "answers", "useless-predictors"}
-    lists |= {f"{folder}/index" for folder in ("benchmarks", "models", "papers")}
-    single = {"benchmarks/synthbias", "benchmarks/gifi", "datasets/synthbias-9.0.0", "datasets/gifi-1.0.0"}
-    single |= {f"models/{folder}" for folder in n_results} | {f"papers/{name}" for name in reproductions()}
-    assert {path for path in pages if path.count("/") < 2} == {f"{path}.md" for path in lists | single}
-    assert len(pages) == len(lists | single) + len(tables) + len(results)
 
 
 def test_text_of_strangers_cannot_act(strangers: MadeBoard) -> None:

@@ -208,10 +208,6 @@ def biased(chances: Odds) -> Sequence[Odds]:
 ORDERS: dict[str, tuple[Callable[[Odds], Sequence[Odds]], bool]] = {
     "swapped": (lambda chances: biased(chances)[::-1], True),
     "moved mass": (lambda of: [sum(biased(of)) / 2 + sign * 0.9 * room(of) for sign in (1, -1)], True),
-    "kept signs": (
-        lambda of: [np.where(sum(biased(of)) > 1, 1, 0) * 0.5 + 0.5 * drawn(seed) for seed in (1, 2)],
-        True,
-    ),
     "unrelated": (lambda chances: [drawn(1), drawn(2)], False),
 }
 

@@ -120,7 +120,9 @@ def test_latex_of_strangers_cannot_act(text: str, written: str) -> None:
     assert escape(text) == written
 
 
-def test_the_table_for_papers_has_value_interval_and_rank_range(section: TableView, tex: str) -> None:
+def test_the_table_for_papers_has_value_interval_and_rank_range(
+    strangers: MadeBoard, section: TableView, tex: str
+) -> None:
     rows = [line for line in tex.splitlines() if line.startswith(r"\texttt{")]
     assert len(rows) == len(section.table.rows) == 6
     row = next(one for one in section.table.rows if one.model.id == "acme/large")
@@ -132,6 +134,9 @@ def test_the_table_for_papers_has_value_interval_and_rank_range(section: TableVi
     assert f"& {metric.value:.3f} [{metric.interval.low:.3f}, {metric.interval.high:.3f}] &" in line
     assert line.endswith(rf"& {str(row.rank).replace(chr(0x2013), '--')} \\")
     assert {line.count(" & ") for line in rows} == {len(section.headlines) + 1}
+    in_markdown = strangers.texts[section.files.markdown]
+    assert rf"| {metric.value:.3f} \[{metric.interval.low:.3f}, {metric.interval.high:.3f}\] |" in in_markdown
+    assert not re.search(r"(?<!\\)<", in_markdown)
     # Names of strangers are texts.
     assert r"\$50\%\_\&\#\textasciitilde{}\textasciicircum{}\textbackslash{}input\{x\}\$\textless{}\textbar{}" in tex
 
