@@ -12,7 +12,6 @@ from typing import NamedTuple
 from biasboard.ground.memory import machine_memory
 from biasboard.ground.progress import Report, silent
 from evaluators.runs.measure.measuring import metric_definitions
-from leaderboard.benchmark_pages import SliceFact
 from leaderboard.pages.addresses import model_page, permalink, result_anchor
 from leaderboard.pages.answers import ResultExamples, make_answers
 from leaderboard.pages.class_tables import ClassTable, class_table
@@ -32,8 +31,6 @@ class Slice(NamedTuple):
 
     key: str
     value: str
-    fact: float | None
-    """Fact about the slice, such as the share of women; None if the benchmark gives none."""
     metrics: tuple[Metric | None, ...]
     """Metrics in the order of ``Placement.slice_metrics``; None if a metric has no such slice."""
 
@@ -75,12 +72,6 @@ class Placement:
         """Return the description of a metric, with its range and ideal value."""
         found = define(self.section.pages.label(metric.name), metric, self.text(metric.name))
         return f"{found.text} {found.facts}"
-
-    @property
-    def slice_fact(self) -> SliceFact | None:
-        """The fact that is a column in the table of slices; None if no slice has one."""
-        has_any = any(slice_.fact is not None for slice_ in self.slices)
-        return self.section.pages.slice_fact if has_any else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,8 +120,8 @@ def _placement(section: TableView, row: Row, manifest: Manifest | None) -> Place
     name = f"{slug(row.model.id)}-{anchor}"
     # By group, a baseline shows its rule and nothing of a model.
     sliced = () if row.is_baseline else entry.metrics
-    slice_metrics = tuple(dict.fromkeys(name for name, group in sliced if group and name not in pages.variants))
-    slices = _slices(section, entry, slice_metrics) if slice_metrics else ()
+    slice_metrics = tuple(dict.fromkeys(metric for metric, group in sliced if group and metric not in pages.variants))
+    groups = dict.fromkeys(group for metric, group in sliced if len(group) == 1 and metric not in pages.variants)
     # In the order of the table's columns, then the others, unknown values last.
     order = {column.metric: index for index, column in reversed(list(enumerate(section.table.columns)))}
     overall = [metric for (_, group), metric in entry.metrics.items() if not group]
@@ -146,21 +137,12 @@ def _placement(section: TableView, row: Row, manifest: Manifest | None) -> Place
         answers=make_answers(entry, f"files/{name}", manifest, pages.may_offend.get(section.table.signature.task)),
         doubts=tuple(doubts_of(entry)),
         slice_metrics=slice_metrics,
-        slices=slices,
+        slices=tuple(
+            Slice(*group[0], tuple(entry.metrics.get((metric, group)) for metric in slice_metrics)) for group in groups
+        ),
         pictures=() if row.is_baseline else figures_of_result(entry, f"charts/{name}"),
         of_classes=class_table(entry, name, machine_memory()),
     )
-
-
-def _slices(section: TableView, entry: Entry, slice_metrics: Sequence[str]) -> tuple[Slice, ...]:
-    fact = section.pages.slice_fact
-    groups = dict.fromkeys(group for _, group in entry.metrics if len(group) == 1)
-    slices = []
-    for group in groups:
-        key, value = group[0]
-        metrics = tuple(entry.metrics.get((name, group)) for name in slice_metrics)
-        slices.append(Slice(key, value, fact.value(value) if fact and key == fact.group else None, metrics))
-    return tuple(sorted(slices, key=lambda slice_: (bool(fact and slice_.key == fact.group), slice_.fact or 0.0)))
 
 
 def doubts_of(entry: Entry) -> Iterator[str]:
