@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from biasboard.ground.memory import Memory
-from evaluators.runs.measure.measuring import read_inputs
-from evaluators.task import load_task
-from evaluators.task_abilities import ReportsLabels
 from leaderboard.pages.class_tables import class_table
 from leaderboard.verify.entries import Entry
-from schemas.files.record_hashes import without_texts
-from schemas.folders.run_folder import verified_parts
 from tests.commands import output_of
 from tests.evaluators.made_data import save_tiny_llama
 from tests.worlds import MadeBoard
@@ -70,19 +64,6 @@ def test_the_table_has_the_metrics_of_the_result_and_compares_with_the_constant_
     assert table.constant_mean == pytest.approx(1 / 3)
     labels = [column.label for column in table.columns]
     assert list(table.above) == [one for one in labels if values["Accuracy", one] > table.constant_accuracy]
-
-
-def test_it_is_the_same_from_the_memory_and_without_texts(entry: Entry, tmp_path: Path) -> None:
-    memory = Memory(tmp_path)
-    tables = [class_table(entry, "x", memory) for _ in range(2)]
-    assert tables[0] == tables[1]
-    assert any(tmp_path.rglob("*"))
-    assert entry.folder is not None
-    task, inputs = load_task("classification"), read_inputs(entry.folder, entry.result)
-    (records,) = verified_parts(entry.folder, entry.result)
-    bare = without_texts(records, with_prompts=False, with_requests=False)
-    assert isinstance(task, ReportsLabels)
-    assert task.class_report(bare, inputs) == task.class_report(records, inputs)
 
 
 def test_the_page_shows_it_with_its_drawings_and_its_file(entry: Entry) -> None:

@@ -163,15 +163,9 @@ def test_hashes_model_and_page_go_out(honest: Made, places: Places) -> None:
     for name in ("result.json", "records.parquet"):
         sha256 = hashlib.sha256((places.honest / name).read_bytes()).hexdigest()
         assert told[f"{name.partition('.')[0]}_sha256"] == sha256
-    assert told["signature_sha256"] == result["signature_sha256"]
-    assert json.loads(told["counts"]) == result["counts"]
-    assert told["provenance"] == "recomputed"
     name = f"{result['signature_sha256'][:8]}-{result['model']['identity_sha256'][:8]}.html"
     assert told["board_page"].startswith("https://board.example/models/acme__honest/")
     assert told["board_page"].endswith(name)
-    model = honest.log["model_info"]
-    assert (model["id"], model["developer"]) == ("acme/honest", "acme")
-    assert model["additional_details"]["revision"] == result["model"]["revision"]
     manifest = json.loads((places.keys.parent / "dataset" / "dataset.json").read_text())
     for one in honest.log["evaluation_results"]:
         details = one["source_data"]["additional_details"]

@@ -222,20 +222,6 @@ def test_own_data_stand_first_on_the_front_page(own: MadeBoard) -> None:
     assert "Models with local runs come first." in front
 
 
-def test_own_data_stand_open_and_first_on_the_page_of_their_benchmark(own: MadeBoard) -> None:
-    view, texts = own.view, own.texts
-    first, *others = view.tables_of("synthbias")
-    tables = [table for table in others if table.is_own]
-    # Most models are on own data, and yet the table of the accepted results stays what the page is about.
-    assert not first.is_own
-    assert [table.datasets for table in tables] == [(("synthbias", "8.0.0"),)] * 2
-    page = texts["benchmarks/synthbias.md"]
-    named = [f"\n## {OWN}, ", f'aria-label="{tables[0].name}"', "\n## synthbias 9.0.0, ", f'aria-label="{first.name}"']
-    assert in_order(page, *named, 'id="other-tables"')
-    assert f"no accepted result is on {OWN}, only local runs" in page
-    assert all(f'href="../{table.page}"' in page for table in tables)
-
-
 def test_a_board_of_accepted_results_alone_knows_no_own_data(entries: tuple[Entry, ...]) -> None:
     alone = with_computed(tuple(entry for entry in entries if entry.origin == "accepted"))
     view, texts = alone.view, alone.texts

@@ -312,6 +312,10 @@ def test_each_finding_leads_to_its_rows_and_its_benchmark(models: MadeBoard) -> 
     # Those of two benchmarks in turn, and then who is below the line.
     turns = [parts[0].heading for _, parts in shown[:3]]
     assert turns == ["Gender and occupation", "Pronoun families", "Gender and occupation"]
+    # What models below the line do says nothing of those that can read.
+    below = {row.model.id for part in shown[0][1] for row in part.table.rows if row.is_below and not row.is_baseline}
+    assert below
+    assert below.isdisjoint(entry.result.model.id for entry in shown[0][0].entries)
     lines = re.findall(r"<li>(.+) <small>(.*)</small></li>", made.texts["index.md"])
     assert [html.unescape(text) for text, _ in lines] == [finding.text for finding, _ in shown]
     for (finding, parts), (_, links) in zip(shown, lines, strict=True):

@@ -110,12 +110,6 @@ def test_the_site_of_a_fork_says_its_own_on_all_pages(tmp_path: Path, monkeypatc
         assert shown["og:title"] == shown["twitter:title"] != ""
         assert shown["og:description"].startswith("Bias benchmarks")
         assert shown["og:url"] == f"https://board.test/x/{name}"
-        assert shown["twitter:card"] == "summary_large_image"
-        picture = built / shown["og:image"].removeprefix("https://board.test/x/")
-        assert shown["twitter:image"] == shown["og:image"]
-        assert picture.read_bytes().startswith(b"\x89PNG")
     places = {one.text for one in ElementTree.parse(built / "sitemap.xml").iter() if one.tag.endswith("}loc")}
-    days = {one.text for one in ElementTree.parse(built / "sitemap.xml").iter() if one.tag.endswith("}lastmod")}
     assert "https://board.test/x/scoring.html" in places
     assert {(built / str(place).removeprefix("https://board.test/x/")).is_file() for place in places} == {True}
-    assert days == {"2026-11-28"}

@@ -83,7 +83,7 @@ def test_the_index_of_the_board_is_the_mean_over_the_sets(out: Path, made: MadeB
 def test_pages_show_curves_calibrations_and_every_task(made: MadeBoard) -> None:
     assert "not ranked: asks" not in made.texts["benchmarks/superni.md"]
     charts = [path for path in made.texts if path.startswith("charts/")]
-    for name in ("by-examples", "by-calibration", "class-accuracies", "lorenz"):
+    for name in ("by-examples", "by-correction", "class-accuracies", "lorenz"):
         assert any(name in chart for chart in charts), name
     (curves,) = (made.texts[path] for path in charts if path.endswith("by-examples.svg"))
     assert ">8<" in curves
