@@ -99,19 +99,6 @@ class Layout(NamedTuple):
     """How to read the two columns against each other, in plain words."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SliceFact:
-    """A fact about each slice of one group, such as the share of women; a column by which the slices are sorted."""
-
-    group: str
-    heading: str
-    unit: str
-    note: str
-    """Words for the caption of the table: the fact and its source."""
-    value: Callable[[str], float | None]
-    """Function that returns the fact for a value of the group; None if it is unknown."""
-
-
 class Paper(NamedTuple):
     """A paper that readers cite with the numbers of a benchmark."""
 
@@ -201,7 +188,6 @@ class BenchmarkPages:
     """Layouts of the benchmark's tables; the first one that applies to a table is used."""
     group_names: Mapping[str, str] = field(default_factory=dict)
     """Names for readers, by group, and by ``GROUP: VALUE`` for a value of one, where their own would not read well."""
-    slice_fact: SliceFact | None = None
     index_columns: tuple[str, ...] = ()
     """Indices that the table of indices shows next to the one that ranks, in this order; all if empty."""
     figures: tuple[Figure, ...] = ()

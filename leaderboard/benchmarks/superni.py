@@ -11,7 +11,7 @@ from evaluators.tasks.labels.label_measures import MEASURES, QUARTERS
 from evaluators.tasks.labels.label_prompts import N_BALANCED, N_COMPARED, N_EXAMPLES, N_FREQUENT, label_prompts, rule_of
 from evaluators.tasks.labels.metric_variants import METHODS, calibrated_measures, metric_headings
 from evaluators.tasks.labels.superni_benchmark import calibrated_at, contexts_of, sets_suffix
-from leaderboard.benchmark_figures import Curves, Shown, Strips
+from leaderboard.benchmark_figures import Curves, Shown
 from leaderboard.benchmark_pages import BenchmarkPages, Column, Example, Headline, Layout, Paper
 from leaderboard.findings import LEAST_MODELS, Finding, Results, is_above, measured, of_models
 from leaderboard.label_pages import class_figures, label_counts
@@ -49,7 +49,7 @@ def _prompt_name(prompt: Prompt) -> str:
 _CURVES = ("macro_f1", "rsd", "bias_score")
 _CALIBRATED = {
     measure: [one.name for one in calibrations() if measure in calibrated_measures(one)]
-    for measure in ("macro_f1", "bias_score", "gini")
+    for measure in ("macro_f1", "bias_score")
 }
 """Names of the calibrations before and after which a measure is compared."""
 _ONCE = ("accuracy", "gini", "squared_cv", "rsd_paper", "bias_score_answers")
@@ -161,22 +161,6 @@ _BY_KIND_OF_LABELS = Curves(
         },
     },
 )
-_BY_CALIBRATION = Strips(
-    name="by-calibration",
-    caption=f"What each correction of the probabilities changes, after {_RANKING} solved examples: none, "
-    f"{_CORRECTIONS}. Macro-F1: farther right is better. BiasScore and Gini index: 0, at the left, is even. "
-    f"{_SETS}",
-    subject="before and after each correction",
-    panels={
-        # The whole name is wider than its panel.
-        MEASURES[measure].heading.removesuffix(" index"): (
-            Shown("none", f"{measure}_k{_RANKING}"),
-            *(Shown(METHODS[method], f"{measure}_{method}_k{_RANKING}") for method in methods),
-            Shown(_ADAPTED, f"{measure}_k{_RANKING}", with_adapters=True),
-        )
-        for measure, methods in _CALIBRATED.items()
-    },
-)
 
 
 def _lean_goes(results: Results) -> Finding | None:
@@ -285,7 +269,6 @@ PAGES = BenchmarkPages(
     figures=(
         _BY_EXAMPLES,
         _BY_CORRECTION,
-        _BY_CALIBRATION,
         *class_figures(_CALIBRATED["macro_f1"], f"_k{_RANKING}", f"{_MEANS}. "),
         _BY_KIND_OF_LABELS,
         _BY_SHARE,

@@ -12,7 +12,6 @@ from leaderboard.benchmark_pages import (
     Headline,
     Layout,
     Paper,
-    SliceFact,
 )
 from leaderboard.findings import LEAST_MODELS, Finding, Results, is_above, measured, of_models, percent
 from leaderboard.model_facts import display_name
@@ -280,13 +279,6 @@ PAGES = BenchmarkPages(
         "stereotype: pro": "with the stereotype",
         **{f"family_class: {name}": words for name, words in PRONOUN_CLASSES.items()},
     },
-    slice_fact=SliceFact(
-        group="occupation",
-        heading="Women",
-        unit="%",
-        note="share of women in each occupation: US labour force survey of 2017, as listed by WinoBias",
-        value=_percent_women,
-    ),
     figures=(
         _FAMILIES_RIGHT,
         _TWO_FAMILIES,

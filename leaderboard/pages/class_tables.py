@@ -7,7 +7,6 @@ items and what always answering the most frequent class would get.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,28 +14,16 @@ import numpy as np
 
 from biasboard.ground.memory import Memory
 from evaluators.runs.measure.measuring import read_inputs
-from evaluators.statistics.class_accuracies import lorenz_curve, mean_accuracy
-from evaluators.statistics.jackknife import LEVEL, WILSON
+from evaluators.statistics.class_accuracies import mean_accuracy
 from evaluators.task import load_task
-from evaluators.task_abilities import ClassAccuracy, ClassReport, CorrectedClasses, ReportsLabels
-from leaderboard.charts.curves import curves
-from leaderboard.charts.rows import strips
-from leaderboard.charts.values import Panel
+from evaluators.task_abilities import ClassReport, CorrectedClasses, ReportsLabels
 from leaderboard.pages.exports import DownloadTable, Files, Line
-from leaderboard.pages.pictures import PageChart, make_picture
 from leaderboard.ranking.fields import Columns
 from leaderboard.verify.entries import Entry
 from leaderboard.verify.intake import contents_of
-from schemas.documents.result import Interval, Metric
 from schemas.folders.run_folder import verified_parts
 
 _KIND = "classes of a task"
-_MOST_DRAWN = 30
-"""Largest number of classes whose accuracies are drawn: more would fill several screens."""
-_MOST_PANELS = 3
-"""Number of corrections in one drawing, which then fits a phone."""
-_MOST_PLACES = 10
-"""Number of places on a Lorenz curve that has more classes."""
 _MEAN = "Mean class accuracy"
 _COLUMNS: Columns = {
     "row": str,
@@ -67,15 +54,14 @@ class ClassTable(NamedTuple):
     above: tuple[str, ...]
     """Headings of the columns whose accuracy over all items is larger."""
     n_items: int
-    pictures: tuple[PageChart, ...]
 
 
-def class_table(entry: Entry, stem: str, memory: Memory) -> ClassTable | None:
+def class_table(entry: Entry, name: str, memory: Memory) -> ClassTable | None:
     """Return the classes of a result before and after each correction.
 
     Args:
         entry: A result.
-        stem: Path of its files without what tells them apart and the ending.
+        name: Name of its files without what tells them apart and the ending.
         memory: The memory of this machine.
 
     Returns:
@@ -98,7 +84,7 @@ def class_table(entry: Entry, stem: str, memory: Memory) -> ClassTable | None:
         columns=columns,
         missing=tuple(column for column in known if not column.accuracies),
         table=DownloadTable(
-            Files(f"files/{stem.rpartition('/')[2]}-classes"),
+            Files(f"files/{name}-classes"),
             _COLUMNS,
             [tuple(line.values()) for line in _lines(entry, report, columns)],
             str(entry.result.signature),
@@ -112,10 +98,6 @@ def class_table(entry: Entry, stem: str, memory: Memory) -> ClassTable | None:
             if (accuracy.value or 0.0) > share
         ),
         n_items=n_items,
-        pictures=(
-            *_accuracy_pictures(columns, report.labels, accuracies[0], stem),
-            *_lorenz_picture(columns, accuracies[0], stem),
-        ),
     )
 
 
@@ -157,76 +139,3 @@ def _lines(entry: Entry, report: ClassReport, columns: Sequence[CorrectedClasses
             change = None if column is columns[0] or value is None or not before else value / before - 1
             about = {"row": heading, "kind": "measure", "correction": column.label}
             yield unknown | about | {"value": value, "relative_change": change}
-
-
-def _accuracy_pictures(
-    columns: Sequence[CorrectedClasses], labels: Sequence[str], accuracy: Metric, stem: str
-) -> Iterator[PageChart]:
-    if not 1 < len(labels) <= _MOST_DRAWN:
-        return
-    before, *corrected = columns
-    for start in range(0, len(corrected), _MOST_PANELS):
-        shown = corrected[start : start + _MOST_PANELS]
-        panels = [
-            Panel(
-                column.label,
-                ("before", "after"),
-                [
-                    [_metric(one, accuracy) for one in of_class]
-                    for of_class in zip(before.accuracies, column.accuracies, strict=True)
-                ],
-            )
-            for column in shown
-        ]
-        names = ", ".join(column.title for column in shown)
-        yield make_picture(
-            strips(labels, panels, alt=f"Accuracy of each class before and after {names}."),
-            f"{stem}-classes-{start // _MOST_PANELS + 1}",
-            f"How often the model is right in each class, before and after: {names}. An even model has its marks of "
-            "one kind below each other. Lines are 95 % intervals.",
-        )
-
-
-def _lorenz_picture(columns: Sequence[CorrectedClasses], accuracy: Metric, stem: str) -> Iterator[PageChart]:
-    n_classes = len(columns[0].accuracies)
-    places = np.linspace(0.0, 1.0, min(n_classes, _MOST_PLACES) + 1)
-    shares = [np.interp(places, *lorenz_curve(_values(column))) for column in columns]
-    drawn = [(column, share) for column, share in zip(columns, shares, strict=True) if not np.isnan(share).any()]
-    if not drawn or n_classes < 2:
-        return
-    names = tuple(f"{100 * place:.0f} %" for place in places)
-    panel = Panel(
-        "Share of the accuracy",
-        names,
-        [[_metric(ClassAccuracy(0, value, None, None), accuracy) for value in of] for _, of in drawn],
-    )
-    half = len(places) // 2
-    told = ", ".join(f"{column.label} {100 * share[half]:.0f} %" for column, share in drawn)
-    yield make_picture(
-        curves(
-            [("", [panel])],
-            [column.label for column, _ in drawn],
-            x_title="Share of the classes, the worst first",
-            alt=f"Lorenz curves. Accuracy in the worst {names[half]} of the classes: {told}.",
-            even=places.tolist(),
-            decisive=half,
-        ),
-        f"{stem}-lorenz",
-        "How the accuracy is spread over the classes (Lorenz curves), before and after each correction. A model that "
-        "is right as often in each class is on the dashed line; the Gini index is twice the area between. Chance alone "
-        "sets classes with few items apart.",
-    )
-
-
-def _metric(share: ClassAccuracy, accuracy: Metric) -> Metric | None:
-    """Return a share as charts take it; without an interval, it follows from other shares.
-
-    Args:
-        share: The share.
-        accuracy: The same of all classes.
-    """
-    interval = None
-    if share.low is not None and share.high is not None:
-        ends = {"low": share.low, "high": share.high}
-        interval = Interval(**ends, level=LEVEL, method=WILSON, n_clusters=share.n_items, n_resamples=None)
-    return None if share.value is None else replace(accuracy, value=share.value, interval=interval, ideal=None)

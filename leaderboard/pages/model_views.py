@@ -1,8 +1,6 @@
 """Prepares the results of a model for their pages: metrics, slices, charts, and how far each can be trusted.
 
-A slice is better than another if its value is nearer to the ideal, and separably so if the intervals of the two
-distances do not overlap. How a result lies beside other models and useless predictors, its table, the page of its model
-and Compare say.
+How a result lies beside other models and useless predictors, its table, the page of its model and Compare say.
 """
 
 from __future__ import annotations
@@ -14,13 +12,12 @@ from typing import NamedTuple
 from biasboard.ground.memory import machine_memory
 from biasboard.ground.progress import Report, silent
 from evaluators.runs.measure.measuring import metric_definitions
-from leaderboard.benchmark_pages import SliceFact
 from leaderboard.pages.addresses import model_page, permalink, result_anchor
 from leaderboard.pages.answers import ResultExamples, make_answers
 from leaderboard.pages.class_tables import ClassTable, class_table
 from leaderboard.pages.exports import Files
 from leaderboard.pages.figures import figures_of_result
-from leaderboard.pages.markup import number, percent, slug, value_text
+from leaderboard.pages.markup import number, percent, slug
 from leaderboard.pages.pictures import PageChart
 from leaderboard.pages.tables import TableView, define, result_files
 from leaderboard.ranking.rows import Row
@@ -28,17 +25,12 @@ from leaderboard.verify.entries import Entry
 from schemas.documents.dataset import Manifest
 from schemas.documents.result import Metric
 
-_MOST_SLICES = 12
-"""Number of slices above which the best and the worst are not named, because some of many would differ by chance."""
-
 
 class Slice(NamedTuple):
     """One slice of the items and its metrics."""
 
     key: str
     value: str
-    fact: float | None
-    """Fact about the slice, such as the share of women; None if the benchmark gives none."""
     metrics: tuple[Metric | None, ...]
     """Metrics in the order of ``Placement.slice_metrics``; None if a metric has no such slice."""
 
@@ -60,18 +52,11 @@ class Placement:
     answers: ResultExamples
     doubts: tuple[str, ...]
     """Sentences on the items that count and on answers that may be damaged."""
-    uneven: tuple[str, ...]
-    """Sentences on groups of items that differ separably, one for each metric and group."""
     slice_metrics: tuple[str, ...]
     slices: tuple[Slice, ...]
     pictures: tuple[PageChart, ...]
     of_classes: ClassTable | None
     """Classes before and after corrections; None unless the result is of one task with classes."""
-
-    @property
-    def all_pictures(self) -> tuple[PageChart, ...]:
-        """The charts of the page, those of classes first."""
-        return (*(self.of_classes.pictures if self.of_classes else ()), *self.pictures)
 
     @property
     def page(self) -> str:
@@ -87,12 +72,6 @@ class Placement:
         """Return the description of a metric, with its range and ideal value."""
         found = define(self.section.pages.label(metric.name), metric, self.text(metric.name))
         return f"{found.text} {found.facts}"
-
-    @property
-    def slice_fact(self) -> SliceFact | None:
-        """The fact that is a column in the table of slices; None if no slice has one."""
-        has_any = any(slice_.fact is not None for slice_ in self.slices)
-        return self.section.pages.slice_fact if has_any else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,8 +120,8 @@ def _placement(section: TableView, row: Row, manifest: Manifest | None) -> Place
     name = f"{slug(row.model.id)}-{anchor}"
     # By group, a baseline shows its rule and nothing of a model.
     sliced = () if row.is_baseline else entry.metrics
-    slice_metrics = tuple(dict.fromkeys(name for name, group in sliced if group and name not in pages.variants))
-    slices = _slices(section, entry, slice_metrics) if slice_metrics else ()
+    slice_metrics = tuple(dict.fromkeys(metric for metric, group in sliced if group and metric not in pages.variants))
+    groups = dict.fromkeys(group for metric, group in sliced if len(group) == 1 and metric not in pages.variants)
     # In the order of the table's columns, then the others, unknown values last.
     order = {column.metric: index for index, column in reversed(list(enumerate(section.table.columns)))}
     overall = [metric for (_, group), metric in entry.metrics.items() if not group]
@@ -157,23 +136,13 @@ def _placement(section: TableView, row: Row, manifest: Manifest | None) -> Place
         variants=tuple(metric for metric in overall if metric.name in pages.variants and not row.is_baseline),
         answers=make_answers(entry, f"files/{name}", manifest, pages.may_offend.get(section.table.signature.task)),
         doubts=tuple(doubts_of(entry)),
-        uneven=tuple(uneven_groups(section, entry)),
         slice_metrics=slice_metrics,
-        slices=slices,
+        slices=tuple(
+            Slice(*group[0], tuple(entry.metrics.get((metric, group)) for metric in slice_metrics)) for group in groups
+        ),
         pictures=() if row.is_baseline else figures_of_result(entry, f"charts/{name}"),
-        of_classes=class_table(entry, f"charts/{name}", machine_memory()),
+        of_classes=class_table(entry, name, machine_memory()),
     )
-
-
-def _slices(section: TableView, entry: Entry, slice_metrics: Sequence[str]) -> tuple[Slice, ...]:
-    fact = section.pages.slice_fact
-    groups = dict.fromkeys(group for _, group in entry.metrics if len(group) == 1)
-    slices = []
-    for group in groups:
-        key, value = group[0]
-        metrics = tuple(entry.metrics.get((name, group)) for name in slice_metrics)
-        slices.append(Slice(key, value, fact.value(value) if fact and key == fact.group else None, metrics))
-    return tuple(sorted(slices, key=lambda slice_: (bool(fact and slice_.key == fact.group), slice_.fact or 0.0)))
 
 
 def doubts_of(entry: Entry) -> Iterator[str]:
@@ -196,48 +165,3 @@ def doubts_of(entry: Entry) -> Iterator[str]:
         )
     if (reason := entry.result.environment.corruption) is not None:
         yield f"Its answers look corrupted: {reason}."
-
-
-def uneven_groups(section: TableView, entry: Entry) -> Iterator[str]:
-    """Yield sentences on groups of items that differ clearly, for each metric that summaries of a table are about."""
-    names = section.pages.group_names
-    for column in section.summarised:
-        by_group: dict[str, list[tuple[str, Metric]]] = {}
-        for (name, group), metric in entry.metrics.items():
-            if name == column.metric and len(group) == 1:
-                key, value = group[0]
-                by_group.setdefault(key, []).append((value.replace("_", " "), metric))
-        for key, slices in by_group.items():
-            if (ends := extremes(slices)) is not None:
-                (best, best_value), (worst, worst_value), note = ends
-                yield (
-                    f"{column.heading} differs by {names.get(key, key.replace('_', ' '))}{note}: best for {best} with "
-                    f"{value_text(best_value)} and worst for {worst} with {value_text(worst_value)}."
-                )
-
-
-def extremes(slices: Sequence[tuple[str, Metric]]) -> tuple[tuple[str, Metric], tuple[str, Metric], str] | None:
-    """Return the slices on which a metric is nearest to its ideal and farthest from it, and which were compared.
-
-    It is None if the intervals of their distances overlap or there are too many. Slices of so few clusters that they
-    have no interval are left out, and the words say so; they are the end of a clause, and empty if all were compared.
-    """
-    valued = [(name, metric) for name, metric in slices if metric.value is not None and metric.ideal is not None]
-    defined = [(ends, name, metric) for name, metric in valued if (ends := distances(metric)) is not None]
-    if not 2 <= len(defined) <= _MOST_SLICES:
-        return None
-    by_value = sorted(defined, key=lambda each: (abs((each[2].value or 0.0) - (each[2].ideal or 0.0)), each[1]))
-    best, worst = by_value[0], by_value[-1]
-    if best[0][1] >= worst[0][0]:
-        return None
-    known = f", of the {len(defined)} with an interval" if len(defined) < len(valued) else ""
-    return best[1:], worst[1:], known
-
-
-def distances(metric: Metric) -> tuple[float, float] | None:
-    """Return the smallest and largest distance to the ideal that the interval allows; None if one is unknown."""
-    if metric.value is None or metric.interval is None or metric.ideal is None:
-        return None
-    ends = sorted(abs(end - metric.ideal) for end in (metric.interval.low, metric.interval.high))
-    contains = metric.interval.low <= metric.ideal <= metric.interval.high
-    return (0.0 if contains else ends[0]), ends[1]

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from leaderboard.benchmark_pages import BenchmarkPages, load_pages, pages_of_benchmarks
 from leaderboard.pages.addresses import anchor_of, model_page, row_page, table_page
 from leaderboard.pages.choice_keys import answers_link
-from leaderboard.pages.exports import DownloadTable, Files
 from leaderboard.ranking.boards import Board
-from leaderboard.ranking.fields import Columns, Kind, Scalar
 from leaderboard.ranking.profiles import Profile, ProfileColumn, profile_of, profiles_of, scope_of
 from leaderboard.ranking.rows import Row
 from leaderboard.verify.entries import Provenance
@@ -254,18 +252,6 @@ def _cell(
     return Cell(column.metrics.get(identity), tints.get(identity), page)
 
 
-def best_by_skill(part: Profile) -> Mapping[str, frozenset[str]]:
-    """Return the ids of the models that no other is separably better than, by the label of each column of skill.
-
-    These are the columns of the metrics by which the benchmark's gates let models pass, but for the one that ranks.
-    """
-    return {
-        column.headline.label: frozenset(name for name, one in part.models.items() if tints.get(one) == "best")
-        for column, tints in zip(part.columns, tints_of(part), strict=True)
-        if column.shows_skill and not column.ranks
-    }
-
-
 def tints_of(part: Profile) -> list[Mapping[str, Tint]]:
     """Return the tints of the newest version of each model in each column, by the model's identity."""
     newest = frozenset(part.models.values())
@@ -309,27 +295,3 @@ def _tints(column: ProfileColumn, shown: frozenset[str], below: frozenset[str]) 
         if tints[identity] == "best" and far[identity] > beaten.get(metric.version, math.inf)
     }
     return useless | tints
-
-
-def front_file(front: FrontTable) -> DownloadTable:
-    """Return the table of the front page, with one row for each model."""
-    of_rank: Columns = {"rank_best": int, "rank_worst": int, "n_ranked": int, "no_rank_reason": str}
-    of_value: Columns = {"": float, "_low": float, "_high": float, "_shown_as": str}
-    columns: dict[str, Kind] = {"model": str}
-    for group in front.groups:
-        columns |= {f"{group.key}_{name}": kind for name, kind in of_rank.items()}
-        for column in group.columns:
-            columns |= {f"{group.key}_{column.headline.name}{name}": kind for name, kind in of_value.items()}
-    return DownloadTable(Files("files/front"), columns, [tuple(_exported(row)) for row in front.rows])
-
-
-def _exported(row: FrontRow) -> Iterator[Scalar]:
-    """Yield the values of a row in the order of the columns of :func:`front_file`."""
-    yield row.model_id
-    for (ranked, why, _), cells in zip(row.ranks, row.cells, strict=True):
-        yield from (*(ranked.rank if ranked and ranked.rank else (None, None, None)), why or None)
-        for cell in cells:
-            interval = None if cell.metric is None else cell.metric.interval
-            yield None if cell.metric is None else cell.metric.value
-            yield from (None, None) if interval is None else (interval.low, interval.high)
-            yield cell.tint and TINTS[cell.tint]

@@ -42,7 +42,7 @@ from leaderboard.pages.papers import STATUS_CLASSES, PaperView, assumptions, pap
 from leaderboard.pages.part_files import part_files
 from leaderboard.pages.pictures import PageChart, size_pictures
 from leaderboard.pages.portraits import facts_sentence, portraits
-from leaderboard.pages.profile import TINTS, FrontTable, all_parts, front_file, front_parts, front_table, profile_page
+from leaderboard.pages.profile import TINTS, FrontTable, all_parts, front_parts, front_table, profile_page
 from leaderboard.pages.publishing import NO_SETTINGS, SiteSettings
 from leaderboard.pages.shown_findings import leaders, shown_findings
 from leaderboard.pages.suites import SuiteView, make_suites, suite_page
@@ -351,7 +351,7 @@ def _write_lists(write: Callable[..., None], view: View) -> None:
     """Write the pages of which there is one each."""
     names = dict.fromkeys([*view.board.benchmarks, *(pages.name for pages in pages_of_benchmarks())])
     listed = [(load_pages(name), view.tables_of(name)) for name in names]
-    write("benchmarks/index.html", "benchmarks.md.j2", benchmarks=listed, files=Files("files/benchmarks"))
+    write("benchmarks/index.html", "benchmarks.md.j2", benchmarks=listed)
     models = listed_models(view.models)
     write("models/index.html", "models.md.j2", models=models, files=Files("files/models"), figures=view.by_size)
     write(
@@ -418,9 +418,7 @@ def _tables_of_few(view: View) -> Iterator[DownloadTable]:
     for data in view.datasets:
         yield from (table for table in data.tables.values() if table.lines)
     yield from (suite.table for suite in view.suites)
-    yield table_files.benchmarks_table(view.sections)
     yield models_table(listed_models(view.models))
-    yield front_file(view.front)
 
 
 def _exports(view: View, report: Report) -> dict[str, str]:
@@ -449,5 +447,5 @@ def _charts(view: View) -> dict[str, str]:
     pictures += view.by_size
     pictures += [picture for paper in view.papers for of_part in paper.pictures.values() for picture in of_part]
     for model in view.models:
-        pictures += [picture for placement in model.placements for picture in placement.all_pictures]
+        pictures += [picture for placement in model.placements for picture in placement.pictures]
     return {picture.path: picture.chart.svg for picture in pictures}

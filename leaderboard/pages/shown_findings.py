@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain, zip_longest
 
-from biasboard.ground.plain_text import listed
 from evaluators.benchmark import load_benchmark
 from leaderboard.findings import LEAST_MODELS, Finding
 from leaderboard.model_facts import display_name
-from leaderboard.pages.profile import best_by_skill
 from leaderboard.ranking.bounds import top_note
 from leaderboard.ranking.profiles import Profile
 from leaderboard.verify.entries import Entry
@@ -63,15 +61,9 @@ def leaders(parts: Sequence[Profile]) -> tuple[tuple[str, Profile], ...]:
     """Return in words who leads on each benchmark on which any two models can be told apart."""
     told = []
     for part in parts:
-        first, pairs = part.table.tied_for_first, part.table.comparisons
-        n_apart = sum(pair.separable for pair in pairs)
-        if not n_apart:
-            continue
-        top = top_note([*map(display_name, first)])
-        sentences = [f"On “{part.heading}”, {top} (no other ranked model is separably better)."]
-        for label, best in best_by_skill(part).items():
-            able = [display_name(model_id) for model_id in first if model_id in best]
-            sentences.append(f"Of these, not beaten in “{label}” either: {listed(able, most=_MOST_NAMED) or 'none'}.")
-        sentences.append(f"{n_apart} of {len(pairs)} pairs can be told apart.")
-        told.append((" ".join(sentences), part))
+        pairs = part.table.comparisons
+        if n_apart := sum(pair.separable for pair in pairs):
+            top = top_note([*map(display_name, part.table.tied_for_first)])
+            leading = f"On “{part.heading}”, {top} (no other ranked model is separably better)."
+            told.append((f"{leading} {n_apart} of {len(pairs)} pairs can be told apart.", part))
     return tuple(told)

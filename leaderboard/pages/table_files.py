@@ -73,18 +73,6 @@ _AUDITED: Columns = {
     "records_sha256": str,
     "biasboard": str,
 }
-_TABLED: Fields[TableView] = {
-    "benchmark": (str, lambda section: section.benchmark),
-    "dataset": (str, lambda section: section.table.signature.dataset),
-    "dataset_version": (str, lambda section: section.table.signature.dataset_version),
-    "config": (str, lambda section: section.table.signature.config),
-    "prompt": (str, lambda section: section.table.signature.prompt),
-    "n_items": (int, lambda section: section.table.signature.n_items),
-    "n_ranked": (int, lambda section: len(section.table.ranked)),
-    "n_baselines": (int, lambda section: section.n_baselines),
-    "signature": (str, lambda section: str(section.table.signature)),
-    "signature_sha256": (str, lambda section: section.table.signature_sha256),
-}
 
 
 def view_table(view: TableView) -> DownloadTable:
@@ -172,8 +160,3 @@ def audit_table(board: Board, left_out: Sequence[LeftOut]) -> DownloadTable:
     rows += [(one.place, one.origin, "left out", one.reason, *[None] * 6) for one in left_out]
     rows.sort(key=lambda row: (str(row[1]), str(row[0])))
     return DownloadTable(Files("files/audit"), _AUDITED, rows)
-
-
-def benchmarks_table(sections: Sequence[TableView]) -> DownloadTable:
-    """Return one row for each table of results."""
-    return DownloadTable.of(Files("files/benchmarks"), _TABLED, sections)

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
+import pytest
 from axe_playwright_python.base import AXE_SCRIPT
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from leaderboard.pages.serving import open_server
 
@@ -169,3 +170,32 @@ def _watched(page: Page) -> Visit:
         lambda message: found.complaints.append(message.text) if message.type in ("error", "warning") else None,
     )
     return found
+
+
+@pytest.fixture(scope="package")
+def browser(chromium_executable: str | None) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium_executable, args=ARGUMENTS)
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def address(built: Path) -> Iterator[str]:
+    """Where the site of a file of tests is served."""
+    with served(built) as found:
+        yield found
+
+
+@pytest.fixture
+def opened(browser: Browser, address: str) -> Iterator[Opened]:
+    visits: list[Visit] = []
+
+    def open_page(path: str = "", **options: Any) -> Page:
+        visits.append(visit(browser, address + path, **options))
+        return visits[-1].page
+
+    yield open_page
+    for one in visits:
+        one.check(address)
+        one.page.context.close()

@@ -1,23 +1,21 @@
-"""Results that several files of tests share, and the browser."""
+"""Results that several files of tests share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
 
 import leaderboard
 from biasboard.ground.errors import DataError
 from leaderboard import model_facts, reproductions
-from tests.leaderboard.browsing import ARGUMENTS, Opened, Visit, served, visit
+from tests.leaderboard.browsing import address, browser, opened
 from tests.leaderboard.forging import Places, honest_places
 from tests.leaderboard.withheld_world import World, make_world
 from tests.worlds import models, models_root, strangers
 
-__all__ = ("models", "models_root", "strangers")
+__all__ = ("address", "browser", "models", "models_root", "opened", "strangers")
 
 
 @pytest.fixture(scope="session")
@@ -40,35 +38,6 @@ def made_world(tmp_path_factory: pytest.TempPathFactory) -> World:
 def world(made_world: World, tmp_path: Path) -> World:
     """A world with files that a test may change."""
     return made_world.copied(tmp_path)
-
-
-@pytest.fixture(scope="package")
-def browser(chromium_executable: str | None) -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium_executable, args=ARGUMENTS)
-        yield started
-        started.close()
-
-
-@pytest.fixture(scope="module")
-def address(built: Path) -> Iterator[str]:
-    """Where the site of a file of tests is served."""
-    with served(built) as found:
-        yield found
-
-
-@pytest.fixture
-def opened(browser: Browser, address: str) -> Iterator[Opened]:
-    visits: list[Visit] = []
-
-    def open_page(path: str = "", **options: Any) -> Page:
-        visits.append(visit(browser, address + path, **options))
-        return visits[-1].page
-
-    yield open_page
-    for one in visits:
-        one.check(address)
-        one.page.context.close()
 
 
 @pytest.fixture

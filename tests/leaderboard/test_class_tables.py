@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from biasboard.ground.memory import Memory
-from evaluators.runs.measure.measuring import read_inputs
-from evaluators.task import load_task
-from evaluators.task_abilities import ReportsLabels
 from leaderboard.pages.class_tables import class_table
 from leaderboard.verify.entries import Entry
-from schemas.files.record_hashes import without_texts
-from schemas.folders.run_folder import verified_parts
 from tests.commands import output_of
 from tests.evaluators.made_data import save_tiny_llama
-from tests.leaderboard.synthetic import leaning, write_model
 from tests.worlds import MadeBoard
 
 pytest.importorskip("torch", reason="the extra hf is not installed")
@@ -43,7 +36,7 @@ def entry(tmp_path_factory: pytest.TempPathFactory) -> Entry:
 
 
 def test_the_table_has_the_metrics_of_the_result_and_compares_with_the_constant_answer(entry: Entry) -> None:
-    table = class_table(entry, "charts/x", Memory(None))
+    table = class_table(entry, "x", Memory(None))
     assert table is not None
     assert [column.label for column in table.columns] == ["Uncorrected", "BC", "BCL", "CC", "DC", "Gini"]
     assert [(column.label, column.reason) for column in table.missing] == [("LOOC", "the prompt shows no examples")]
@@ -71,23 +64,6 @@ def test_the_table_has_the_metrics_of_the_result_and_compares_with_the_constant_
     assert table.constant_mean == pytest.approx(1 / 3)
     labels = [column.label for column in table.columns]
     assert list(table.above) == [one for one in labels if values["Accuracy", one] > table.constant_accuracy]
-    # Of five corrections, three are in one drawing and two in another; the curves are one more.
-    assert [picture.path for picture in table.pictures] == [
-        f"charts/x-{name}.svg" for name in ("classes-1", "classes-2", "lorenz")
-    ]
-
-
-def test_it_is_the_same_from_the_memory_and_without_texts(entry: Entry, tmp_path: Path) -> None:
-    memory = Memory(tmp_path)
-    tables = [class_table(entry, "charts/x", memory) for _ in range(2)]
-    assert tables[0] == tables[1]
-    assert any(tmp_path.rglob("*"))
-    assert entry.folder is not None
-    task, inputs = load_task("classification"), read_inputs(entry.folder, entry.result)
-    (records,) = verified_parts(entry.folder, entry.result)
-    bare = without_texts(records, with_prompts=False, with_requests=False)
-    assert isinstance(task, ReportsLabels)
-    assert task.class_report(bare, inputs) == task.class_report(records, inputs)
 
 
 def test_the_page_shows_it_with_its_drawings_and_its_file(entry: Entry) -> None:
@@ -100,16 +76,8 @@ def test_the_page_shows_it_with_its_drawings_and_its_file(entry: Entry) -> None:
     )
     assert share is not None
     assert "No LOOC (leave-one-out calibration): the prompt shows no examples." in page
-    for path in re.findall(r'src="\.\./\.\./(charts/[^"#]+-(?:classes-\d|lorenz)\.svg)', page):
-        assert path in texts
     (file,) = (path for path in texts if path.endswith("-classes.csv"))
     rows = made.csv(file)
     assert {row["kind"] for row in rows} == {"class", "measure"}
     assert len(rows) == (3 + 5) * 6
     assert float(share[1]) == pytest.approx(100 * max(int(row["n_items"] or 0) for row in rows) / 60, abs=0.05)
-
-
-def test_a_task_without_classes_has_no_table(tmp_path: Path) -> None:
-    write_model(tmp_path, "acme/other", leaning(1.0, 0.5))
-    (entry,) = MadeBoard(tmp_path).entries
-    assert class_table(entry, "charts/x", Memory(None)) is None

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import shutil
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 import pytest
 from playwright.sync_api import Browser, Page
@@ -17,22 +15,16 @@ from playwright.sync_api import Browser, Page
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.pages.choice_keys import answers_link
 from leaderboard.verify.entries import KINDS
-from schemas.documents.dataset import Manifest
 from schemas.files.record_files import read_records
 from schemas.lexicon import pronoun_families
-from tests.leaderboard.browsing import Opened, Scheme, choose, serious_violations, served, settle, visit
+from tests.leaderboard.browsing import Opened, choose, serious_violations, settle
 from tests.leaderboard.forging import Places
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.synthetic import leaning, write_model
-from tests.worlds import FORBIDDEN, MadeBoard, gifi_manifest, render
+from tests.worlds import MadeBoard, render
 
 CONTINUATION = load_pages("gifi").config_words("continuation")
 HOSTILE = "</pre><script>document.title = 'taken'</script><img src=x onerror=\"document.title='taken'\"> {{ x }} \u202e"
-
-
-def explored(root: Path, manifests: Sequence[Manifest] = ()) -> dict[str, Any]:
-    """The parsed files of the explorer by path below its folder."""
-    return MadeBoard(root, built=manifests).json("files/explorer/")
 
 
 def rows(files: dict[str, Any], stem: str) -> list[dict[str, Any]]:
@@ -56,7 +48,8 @@ def one_family(item: Any) -> list[str]:
 def test_files_say_what_the_records_say(tmp_path: Path) -> None:
     folder = write_gifi_model(tmp_path, "lab/one", 0.5, tasks=("recognition",), told=one_family)["recognition"]
     write_gifi_model(tmp_path, "lab/two", 0.5, tasks=("recognition",), told=smiling)
-    files = explored(tmp_path)
+    made = MadeBoard(tmp_path)
+    files = made.json("files/explorer/")
     (table,) = files["tables.json"]["tables"]
     records = list(read_records(folder / "records.parquet"))
     assert table["n"] == len(records)
@@ -75,6 +68,9 @@ def test_files_say_what_the_records_say(tmp_path: Path) -> None:
     # Scripts count a smiley as two characters.
     assert {json.dumps(row["marks"]) for row in answers} == {"[[[4, 8]]]", "[]"}
     assert [row["marks"] for row in answers].count([]) == sum(record.reading is None for record in records)
+    # A value leads to the answers behind it.
+    chosen = dict(parse_qsl(answers_link(made.of("lab/one")[0], {"family": "xe"}).removeprefix("answers.html#")))
+    assert (chosen["table"], ids[chosen["model"]], chosen["group.family"]) == (table["id"], "lab/one", "xe")
     others = rows(files, f"{found['lab/two']}/answers-")
     assert {row["marks"][0][0][0] for row in others} == {7}
     kinds = Counter(
@@ -91,7 +87,7 @@ def test_files_say_what_the_records_say(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_log_probabilities_are_those_of_the_options(places: Places, tmp_path: Path) -> None:
     shutil.copytree(places.honest, tmp_path / "run")
-    files = explored(tmp_path)
+    files = MadeBoard(tmp_path).json("files/explorer/")
     (table,) = files["tables.json"]["tables"]
     records = list(read_records(places.honest / "records.parquet"))
     shown = rows(files, f"{table['id']}/items-")
@@ -110,21 +106,6 @@ def test_log_probabilities_are_those_of_the_options(places: Places, tmp_path: Pa
     assert 0 < right < len(records)
 
 
-@pytest.mark.slow
-def test_a_value_leads_to_the_answers_behind_it(tmp_path: Path) -> None:
-    write_gifi_model(tmp_path, "lab/one", 0.5)
-    made = MadeBoard(tmp_path)
-    files = made.json("files/explorer/")
-    (row,) = made.board.indices.tables[0].rows
-    (entry,) = (entry for entry in row.entries if entry.result.signature.config == "recognition")
-    link = answers_link(entry, {"family": "xe"})
-    chosen = dict(parse_qsl(link.removeprefix("answers.html#")))
-    (table,) = [one for one in files["tables.json"]["tables"] if one["id"] == chosen["table"]]
-    assert "recognition" in table["id"]
-    assert [chosen["model"]] == [one["model"] for one in table["results"]]
-    assert chosen["group.family"] == "xe"
-
-
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("explorer")
@@ -132,25 +113,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_gifi_model(root / "runs", name, 0.5, tasks=("recognition", "continuation"), told=told)
     write_model(root / "runs", "acme/unseen", leaning(1.0, 1.0))
     return render(MadeBoard(root / "runs").view, root)
-
-
-@pytest.mark.slow
-def test_a_site_stays_small(built: Path) -> None:
-    """A page is read on a phone, and 1,000 results fit the 1 GB of a static host."""
-    sizes = {path.relative_to(built).as_posix(): path.stat().st_size for path in built.rglob("*") if path.is_file()}
-    assert [path for path, size in sizes.items() if path.endswith(".html") and size > 300_000] == []
-    assert [path for path in sizes if path.endswith(".map") or "/lunr/" in path] == []
-    frame, _, text = (built / "answers.html").read_text(encoding="utf-8").partition("<article")
-    assert frame.count("\n\n") == text.rpartition("</article>")[2].count("\n\n") == 0
-    listed = json.loads(gzip.decompress((built / "files/explorer/tables.json.gz").read_bytes()))
-    (key,) = (model["key"] for model in listed["models"] if model["id"] == "lab/one")
-    ids = [one["id"] for table in listed["tables"] for one in table["results"] if one["model"] == key]
-    assert len(ids) == 2
-    own = sum(size for path, size in sizes.items() if "lab__one" in path or any(name in path for name in ids))
-    assert own < 1_000_000 * len(ids) / 3
-    packed = [path for path in sizes if path.startswith(("files/explorer/", "files/compare/"))]
-    unpacked = sum(len(gzip.decompress((built / path).read_bytes())) for path in packed)
-    assert 0 < sum(sizes[path] for path in packed) < unpacked / 4
 
 
 def said(page: Page) -> str:
@@ -191,48 +153,33 @@ class TestPage:
         assert "family: xe" in page.locator(".bb-found > li").first.inner_text()
         assert page.locator("select[name='group.family']").input_value() == "xe"
 
-    def test_an_address_brings_back_one_wrong_answer_or_what_filters_left(self, opened: Opened) -> None:
+    def test_one_wrong_answer_is_shown_at_random(self, opened: Opened) -> None:
         page = recognition(opened)
-
-        def again() -> Page:
-            other = opened(page.url.split("/")[-1])
-            other.wait_for_selector(".bb-found > li")
-            settle(other)
-            assert said(other) == said(page)
-            assert other.locator(".bb-found").inner_text() == page.locator(".bb-found").inner_text()
-            return other
-
-        n_wrong = int(said(page).split()[0])
         page.get_by_role("button", name="Show one wrong answer at random").click()
         page.wait_for_function("location.hash.includes('item=')")
         settle(page)
         assert page.locator(".bb-found > li").count() == 1
         assert "wrong: they" in page.locator(".bb-found").inner_text()
-        assert again().get_by_role("button", name="Show another").is_enabled()
+        assert page.get_by_role("button", name="Show another").is_enabled()
+
+    def test_an_address_brings_back_what_filters_left(self, opened: Opened) -> None:
         page = recognition(opened)
+        n_wrong = int(said(page).split()[0])
         choose(page, "Answer", "any")
         assert 0 < n_wrong < int(said(page).split()[0])
         choose(page, "Pronoun family", "xe")
         n_xe = int(said(page).split()[0])
         assert 0 < n_xe < n_wrong
         assert page.locator(".bb-found > li").count() == min(n_xe, 20)
-        filtered = again()
-        filtered.locator(".bb-explorer").get_by_role("button", name="Clear").click()
-        filtered.wait_for_function(
+        again = opened(page.url.split("/")[-1])
+        again.wait_for_selector(".bb-found > li")
+        settle(again)
+        assert said(again) == said(page)
+        assert again.locator(".bb-found").inner_text() == page.locator(".bb-found").inner_text()
+        again.locator(".bb-explorer").get_by_role("button", name="Clear").click()
+        again.wait_for_function(
             "n => document.querySelector('[data-bb-status]').textContent.startsWith(n)", arg=f"{n_wrong} wrong"
         )
-
-    def test_two_models_stand_side_by_side(self, opened: Opened) -> None:
-        page = recognition(opened)
-        choose(page, "Beside it", "two")
-        first = page.locator(".bb-found > li").first
-        assert first.locator("dt").all_inner_texts()[1:5:2] == ["one", "two"]
-        choose(page, "Answer", "any")
-        n_all = said(page)
-        page.get_by_label("Only where the two differ").check()
-        page.wait_for_function("before => document.querySelector('[data-bb-status]').textContent !== before", arg=n_all)
-        choose(page, "Pronoun family", "they")
-        assert said(page).startswith("0 of")
 
     def test_texts_are_searched_and_paged(self, opened: Opened) -> None:
         page = recognition(opened)
@@ -265,23 +212,8 @@ class TestPage:
         assert page.locator(".bb-found :is(script, img)").count() == 0
         assert page.title().startswith("Answers")
 
-    def test_files_may_come_packed_or_as_a_server_had_them_unpacked(self, opened: Opened, built: Path) -> None:
-        """Some servers say of a file that ends in ``.gz`` how it was packed, and the browser unpacks it."""
-        packed = recognition(opened)
-        unpacked = packed.context.new_page()
-        unpacked.route(
-            "**/*.json.gz",
-            lambda route: route.fulfill(
-                body=gzip.decompress((built / urlsplit(route.request.url).path.lstrip("/")).read_bytes())
-            ),
-        )
-        unpacked.goto(packed.url.partition("#")[0])
-        unpacked.wait_for_selector(".bb-found > li")
-        assert unpacked.locator(".bb-found").inner_text() == packed.locator(".bb-found").inner_text()
-
-    @pytest.mark.parametrize("scheme", ["light", "dark"])
-    def test_it_fits_a_phone_passes_axe_and_needs_no_mouse(self, opened: Opened, scheme: Scheme) -> None:
-        page = recognition(opened, scheme=scheme, width=390)
+    def test_it_fits_a_phone_passes_axe_and_needs_no_mouse(self, opened: Opened) -> None:
+        page = recognition(opened, scheme="dark", width=390)
         choose(page, "Beside it", "two")
         assert page.evaluate("document.scrollingElement.scrollWidth") <= 390
         assert serious_violations(page) == []
@@ -295,20 +227,14 @@ class TestPage:
         page.keyboard.press("Enter")
         page.wait_for_function("location.hash.includes('page=2')")
 
-    def test_a_result_without_texts_is_not_explored_and_says_why(self, browser: Browser, tmp_path: Path) -> None:
-        write_gifi_model(tmp_path / "runs", "lab/one", 0.5, tasks=("recognition",))
-        made = MadeBoard(tmp_path / "runs", built=[gifi_manifest(**FORBIDDEN)])
-        why = "the licence of the dataset, CC-BY-ND-4.0, forbids showing its texts"
-        ((name, listed),) = made.json("files/explorer/").items()
-        assert (name, [one["why_absent"] for one in listed["tables"][0]["results"]]) == ("tables.json", [why])
-        with served(render(made.view, tmp_path)) as found:
-            page = visit(browser, found + "answers.html").page
-            page.wait_for_selector("[data-bb-absent] a")
-            assert f"not shown: {why}." in page.locator("[data-bb-absent]").inner_text()
-            assert page.get_by_role("combobox", name="Answer").count() == 0
-            page.locator("[data-bb-absent] a").click()
-            page.wait_for_url("**/models/**")
-            page.context.close()
+    def test_a_result_without_texts_is_not_explored_and_says_why(self, opened: Opened) -> None:
+        page = recognition(opened)
+        page.locator("select[name=model]").select_option(label="unseen, answers not shown")
+        page.wait_for_selector("[data-bb-absent] a")
+        assert "not shown: the records hold hashes" in page.locator("[data-bb-absent]").inner_text()
+        assert page.get_by_role("combobox", name="Answer").count() == 0
+        page.locator("[data-bb-absent] a").click()
+        page.wait_for_url("**/models/**")
 
     def test_a_page_from_disk_says_why_it_is_empty(self, browser: Browser, built: Path) -> None:
         page = browser.new_page()

@@ -14,7 +14,6 @@ import math
 import re
 import shutil
 import subprocess
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,21 +24,16 @@ import pytest
 import yaml
 
 from evaluators.runs.measure.answer_keys import key_of_dataset
-from leaderboard.pages.addresses import permalink
-from leaderboard.result_format import VerifiedResult, load_format
 from leaderboard.verify.keys import write_key
 from schemas.folders.dataset_folder import read_manifest
-from schemas.folders.run_folder import find_runs, read_result
 from tests.commands import REPOSITORY, run
 from tests.evaluators.logging_backend import ask
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.leaderboard.forging import Places, SkilledBackend
-from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.made_keys import write_keys
 from tests.leaderboard.synthetic import leaning, uniform, write_model
 from tests.leaderboard.test_submit import Places as Board
 from tests.leaderboard.test_submit import places as board  # noqa: F401
-from tests.worlds import MadeBoard
 
 pytestmark = pytest.mark.slow
 HUB = ("hub-results", "--dataset-repo", "acme/made")
@@ -169,15 +163,9 @@ def test_hashes_model_and_page_go_out(honest: Made, places: Places) -> None:
     for name in ("result.json", "records.parquet"):
         sha256 = hashlib.sha256((places.honest / name).read_bytes()).hexdigest()
         assert told[f"{name.partition('.')[0]}_sha256"] == sha256
-    assert told["signature_sha256"] == result["signature_sha256"]
-    assert json.loads(told["counts"]) == result["counts"]
-    assert told["provenance"] == "recomputed"
     name = f"{result['signature_sha256'][:8]}-{result['model']['identity_sha256'][:8]}.html"
     assert told["board_page"].startswith("https://board.example/models/acme__honest/")
     assert told["board_page"].endswith(name)
-    model = honest.log["model_info"]
-    assert (model["id"], model["developer"]) == ("acme/honest", "acme")
-    assert model["additional_details"]["revision"] == result["model"]["revision"]
     manifest = json.loads((places.keys.parent / "dataset" / "dataset.json").read_text())
     for one in honest.log["evaluation_results"]:
         details = one["source_data"]["additional_details"]
@@ -207,22 +195,7 @@ def test_rows_are_the_verdicts_that_a_plain_loop_finds(honest: Made, places: Pla
 
 def test_the_same_result_gives_the_same_bytes_elsewhere(honest: Made, places: Places, tmp_path: Path) -> None:
     moved = shutil.copytree(places.honest, tmp_path / "elsewhere" / "run")
-    for _ in range(2):
-        assert Made(tmp_path / "out", moved, *of_places(places)).contents == honest.contents
-
-
-def test_an_unknown_value_is_told_and_never_a_number(tmp_path: Path) -> None:
-    path = write_model(tmp_path / "runs", "acme/small", leaning(1.0, 0.5), ambiguous=True)
-    made = checked(tmp_path / "o", tmp_path / "runs", "--keys", write_keys(tmp_path / "keys", tmp_path / "runs"))
-    assert made.rows == []
-    metrics = json.loads(path.read_text())["metrics"]
-    without = {(m["name"], repr(m["group"])): m["reason"] for m in metrics if m["value"] is None}
-    assert ("accuracy", "{}") in without
-    told = json.loads(made.log["source_metadata"]["additional_details"]["metrics_without_value"])
-    assert len(told) == len(without) == len(metrics) - len(made.log["evaluation_results"])
-    for one in told:
-        name = one["metric_config"]["metric_id"].removeprefix("synthbias.")
-        assert one["reason"] == without[name, repr(one["metric_config"]["metric_parameters"])]
+    assert Made(tmp_path / "out", moved, *of_places(places)).contents == honest.contents
 
 
 def test_refused_and_tied_answers_are_counted_and_not_wrong(tmp_path: Path) -> None:
@@ -258,29 +231,6 @@ def test_texts_that_may_not_go_out_are_hashes(tmp_path: Path, is_free: bool, is_
     assert why in made.log["detailed_evaluation_results"]["additional_details"]["texts"]
 
 
-def test_a_line_separator_in_a_text_ends_no_row(tmp_path: Path) -> None:
-    items = [replace(item, sentence=item.sentence.replace("room", "ro\u2028m")) for item in made_items(20)]
-    dataset = write_dataset(tmp_path / "dataset", {"type2": items})
-    answered = ask(dataset, tmp_path / "runs", SkilledBackend(tmp_path / "log", name="a/b"), prompt="intrinsic-v1")
-    made = checked(tmp_path / "o", answered, "--datasets", tmp_path, "--keys", dataset)
-    assert "\u2028" in made.rows[0]["input"]["raw"]
-
-
-def test_generated_answers_go_out_with_what_was_read(tmp_path: Path) -> None:
-    folders = write_gifi_model(tmp_path / "runs", "lab/even", 0.5, tasks=("recognition", "assignment"))
-    made = Made(tmp_path / "o", tmp_path / "runs", "--keys", write_keys(tmp_path / "keys", tmp_path / "runs"))
-    # Pronouns that a model gives to a person are right in no way, so that one of the two has no rows.
-    assert sorted(path.suffix for path in made.paths) == [".json", ".json", ".jsonl"]
-    records = pyarrow.parquet.read_table(folders["recognition"] / "records.parquet").to_pylist()
-    by_item = {record["item_id"]: record for record in records}
-    assert len(made.rows) == len(records)
-    for row in made.rows:
-        record = by_item[row["sample_id"]]
-        assert row["evaluation"]["is_correct"] == (record["reading"]["answers"] == [record["target"]])
-        # No manifest says that the texts may go out.
-        assert row["output"]["raw"] == [digest(record["exchanges"][0]["text"])]
-
-
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
     """A good model on both configs, and a coin toss; with keys beside them."""
@@ -298,12 +248,8 @@ def hub(*runs: Path, root: Path, options: tuple[str | Path, ...] = ()) -> subpro
 def test_the_hub_gets_one_value_for_each_config(runs: Path, tmp_path: Path) -> None:
     good = runs / "synthbias@9.0.0" / "acme__good" / "type2"
     path = tmp_path / "o" / "acme__good" / ".eval_results" / "synthbias.yaml"
-    contents = []
-    for _ in range(2):
-        options = ("--dataset-revision", SHA, "--site-address", "https://board.example")
-        assert hub(good, root=tmp_path, options=options).stdout == f"wrote {path}\n"
-        contents.append(path.read_bytes())
-    assert contents[0] == contents[1]
+    options = ("--dataset-revision", SHA, "--site-address", "https://board.example")
+    assert hub(good, root=tmp_path, options=options).stdout == f"wrote {path}\n"
     (entry,) = huggingface_hub.parse_eval_result_entries(yaml.safe_load(path.read_text()))
     metrics = json.loads((good / "result.json").read_text())["metrics"]
     (worst,) = (metric for metric in metrics if metric["name"] == "worst_group_accuracy" and not metric["group"])
@@ -340,14 +286,6 @@ def test_the_hub_gets_nothing_that_the_board_would_not_rank_and_one_result_for_e
     assert [place for place, reason in reasons.items() if not told[place].startswith(reason)] == []
     assert done.stderr.splitlines()[-1] == "5 of 6 results were not exported"
     assert [path.parts[-3] for path in (tmp_path / "o").rglob("*.yaml")] == ["acme__good"]
-
-
-def test_one_repository_is_of_one_dataset(runs: Path, tmp_path: Path) -> None:
-    write_gifi_model(tmp_path / "gifi", "lab/even", 0.5, tasks=("recognition",))
-    write_keys(tmp_path / "keys", tmp_path / "gifi")
-    done = hub(runs, tmp_path / "gifi", root=tmp_path)
-    assert done.returncode == 1
-    assert "--dataset-repo acme/made: is one dataset, and the results are of gifi@1.0.0, synthbias@9.0.0" in done.stderr
 
 
 def test_an_unsound_result_stops_no_other_and_unknown_items_are_not_exported(runs: Path, tmp_path: Path) -> None:
@@ -391,34 +329,11 @@ def test_a_submission_gives_dates_and_a_withdrawal_stops_the_export(board: Board
     assert not (board.root / "out2").exists()
 
 
-def test_the_permalink_leads_to_the_result_on_the_site_and_several_splits_are_refused(runs: Path) -> None:
-    made = MadeBoard(runs)
-    result = made.entries[0].result
-    several = replace(result, signature=replace(result.signature, splits=("test", "train")))
-    nothing = dict.fromkeys(("manifest", "submission", "withheld"))
-    one = VerifiedResult(
-        entry=replace(made.entries[0], result=several),
-        folder=runs,
-        result_sha256=SHA,
-        page="",
-        dataset_sha256=SHA,
-        **nothing,
-    )
-    assert "one config and one split" in load_format("hub-results").refused([one])[runs]
-    for folder in find_runs(runs):
-        page, _, anchor = permalink(read_result(folder)).partition("#")
-        assert not anchor or f'<tr id="{anchor}">' in made.texts[page.replace(".html", ".md")]
-        assert page.replace(".html", ".md") in made.texts
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("parquet", "."), "format 'parquet' does not exist; have: every-eval-ever, hub-results"),
         (("hub-results", "."), "name its repository with --dataset-repo ORG/NAME"),
-        (("hub-results", ".", "--dataset-repo", "made"), "--dataset-repo made: is no id of a repository"),
         ((*HUB, ".", "--dataset-revision", "main"), "--dataset-revision main: is no commit"),
-        (("every-eval-ever", ".", "--dataset-revision", SHA), "name that with --dataset-repo"),
         (("every-eval-ever", ".", "--site-address", "board"), "--site-address board: is no address of a site"),
     ],
 )

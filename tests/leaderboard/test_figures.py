@@ -18,19 +18,18 @@ import pytest
 from playwright.sync_api import Browser
 
 from biasboard.ground.charts import drawing
-from biasboard.ground.charts.drawing import SERIES, Chart
+from biasboard.ground.charts.drawing import Chart
 from leaderboard.benchmark_figures import BumpChart, Clouds, HeatMap, Matrix, Strips
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.charts import rows
 from leaderboard.charts.bumps import BumpColumn, bump_chart
-from leaderboard.charts.curves import curves, named_rows
-from leaderboard.charts.grids import GridCell, grid, short_number
-from leaderboard.charts.rows import strips
+from leaderboard.charts.curves import curves
+from leaderboard.charts.grids import short_number
 from leaderboard.charts.scatter import ScatterPoint, SizedModel, Training, scatter, size_chart
 from leaderboard.charts.values import Panel, RowValue
 from leaderboard.pages.figures import figures_of, figures_of_result
-from leaderboard.pages.pictures import PageChart, make_picture
-from leaderboard.ranking.boards import Board, assemble
+from leaderboard.pages.pictures import PageChart
+from leaderboard.ranking.boards import Board
 from leaderboard.ranking.rank_ranges import rank_correlation
 from leaderboard.verify.entries import Entry
 from schemas.documents.result import Metric
@@ -151,12 +150,7 @@ def test_a_matrix_of_pairs_is_half_and_its_colours_begin_at_the_smallest_value(t
         result = make_result(records, name, signature=signature_of(records, task="family_coreference"))
         write_result(tmp_path / name, result, records)
     board = MadeBoard(tmp_path).board
-    families, pairs, occupations = pictures_of(board)
-    assert [picture.path.rpartition("intrinsic-v1-")[2] for picture in (families, pairs, occupations)] == [
-        "families.svg",
-        "two-families.svg",
-        "occupations-families.svg",
-    ]
+    _, pairs, _ = pictures_of(board)
     rows = rows_in(pairs)
     assert [len(rows[family]) for family in FAMILIES[:-1]] == [*range(10, 0, -1)]
     for one, other, column in (("he", "she", 0), ("he", "xe", 7), ("they", "thon", 0)):
@@ -170,9 +164,8 @@ def test_a_matrix_of_pairs_is_half_and_its_colours_begin_at_the_smallest_value(t
 
 def test_strips_have_a_dot_for_each_value_and_no_panel_without_one(board: Board) -> None:
     picture = picture_of(board, "stages")
-    heading, key, *rows = lines(picture.chart.svg)
+    heading, key, *_ = lines(picture.chart.svg)
     assert (heading, key) == (["Recognition"], ["●\N{NO-BREAK SPACE}GDR"])
-    assert [row for row, *_ in rows[:2]] == [entry.result.model.id.removeprefix("lab/") for entry in entries(board)]
     values = [value(entry, "gdr") for entry in entries(board)]
     assert f"GDR from {min(values):.2f} to {max(values):.2f}" in picture.alt
     dots = re.findall(r'<circle cx="([\d.]+)"', picture.chart.svg)
@@ -201,14 +194,6 @@ def test_a_bump_chart_orders_the_models_that_pass_by_each_value(four: Board) -> 
         assert (name, index) == (row.model.id.removeprefix("lab/"), f"{row.primary.value:.3f}")
     lowest = sorted((min(part.value or 0.0 for part in row.parts) for row in passing), reverse=True)
     assert [of_row[-3] for of_row in drawn] == [f"{value:.3f}" for value in lowest]
-    others = {
-        row.model.id.removeprefix("lab/"): fmean(
-            part.value or 0.0 for part in row.parts if part.name not in ("sn", "nts")
-        )
-        for row in passing
-    }
-    by_others = sorted(others, key=lambda name: -others[name])
-    assert [of_row[-2:] for of_row in drawn] == [[f"{others[name]:.3f}", name] for name in by_others]
     assert picture.caption.endswith("Left out: below (below the line of the benchmark's table).")
 
 
@@ -220,9 +205,7 @@ def test_strips_mark_the_models_that_fail_the_stage_that_the_others_need(four: B
     assert {"high", "middle", "low", "below \N{DAGGER}"} <= names
     assert picture.caption == f"{strips.caption} \N{DAGGER} {strips.needed.note}"
     # Without such a model, the caption says nothing about a sign.
-    assert picture_of(assemble(entries(board)[:1]), "stages").caption == strips.caption
-    assert {scope.benchmark for scope in figures_of(board)} == {"gifi"}
-    assert figures_of(assemble(())) == {}
+    assert picture_of(board, "stages").caption == strips.caption
 
 
 def test_clouds_have_a_point_for_each_occupation_and_the_stereotype_rises(tmp_path: Path) -> None:
@@ -301,11 +284,6 @@ def test_rows_stand_by_their_distance_from_the_ideal_with_the_number_of_each_col
     assert "τ 0.33" in re.findall(r">([^<>]+)</t(?:ext|span)>", chart.svg)
     assert "over these 4 models" in chart.note
     assert "Left out" not in chart.note
-    # A picture without a size would not be seen on its page.
-    picture = make_picture(chart, "charts/order", "How the order changes.")
-    assert picture.chart.width > 6 * len(FOUR)
-    assert picture.chart.height > 10 * len(FOUR)
-    assert picture.caption == f"How the order changes. {chart.note}"
 
 
 def test_a_row_without_a_value_is_left_out_of_all_columns_and_the_note_says_why() -> None:
@@ -324,8 +302,6 @@ def test_rank_correlations_are_those_of_plain_loops_ties_included() -> None:
         values = [dice.randrange(6) / 5 for _ in range(n)]
         others = [dice.randrange(6) / 5 for _ in range(n)]
         assert rank_correlation(values, others) == pytest.approx(tau_b(values, others))
-        assert rank_correlation(values, [value**3 for value in values]) == pytest.approx(1.0)
-        assert rank_correlation(values, [-value for value in values]) == pytest.approx(-1.0)
     assert rank_correlation([0.1, 0.2, 0.3], [0.5] * 3) is None
     assert "tied: τ undefined" in drawn_bumps(BumpColumn("a", [0.1, 0.2, 0.3, 0.4]), BumpColumn("tied", [0.5] * 4)).alt
 
@@ -370,12 +346,8 @@ def test_the_orders_of_published_models_are_those_of_plain_loops_and_of_the_docs
         tau = f"{tau_b(columns['Index'], column):.2f}"[1:]
         assert title == "Index" or f"| {title} | {tau} |" in docs
     # A geometric mean of a part at 0 is unknown with the reason.
-    assert orderings["Geometric mean"].together([0.5] * 7) == pytest.approx(0.5)
-    for bad in (0.0, -0.1):
-        values_of = [*[0.5] * 6, bad]
-        reason = "no geometric mean, since a part is not above 0"
-        assert orderings["Geometric mean"].together(values_of) == reason
-        assert orderings["Lowest part"].together(values_of) == bad
+    reason = "no geometric mean, since a part is not above 0"
+    assert orderings["Geometric mean"].together([*[0.5] * 6, 0.0]) == reason
 
 
 def a_metric(value: float, width: float = 0.0) -> Metric:
@@ -384,18 +356,6 @@ def a_metric(value: float, width: float = 0.0) -> Metric:
     interval = replace(made.interval, low=max(0.0, value - width), high=min(1.0, value + width)) if width else None
     reason = None if width else "one cluster"
     return replace(made, value=value, interval=interval, interval_reason=reason, ideal=None, minimum=0.0, maximum=1.0)
-
-
-def test_equal_names_keep_their_own_rows_and_labels_keep_away_from_dots() -> None:
-    metric = a_metric(0.0)
-    chart = rows.dots([RowValue("gpt", metric), RowValue("gpt", metric), RowValue("y" * 60, metric)], title="Rate")
-    assert chart is not None
-    assert {"gpt", "gpt (2)"} <= set(re.findall(r">([^<>]+)</text>", chart.svg))
-    assert chart.alt.startswith("Dot plot of 3 models and 0 useless predictors: Rate 0.00 (gpt) to 0.00 (y")
-    (names,) = re.findall(r'<g fill="#\w+" text-anchor="end">(.*?)</g>', chart.svg)
-    beside = [float(x) for x in re.findall(r'x="(-?[\d.]+)"', names)]
-    assert len(beside) == 3
-    assert max(beside) <= -8
 
 
 NAMES = [
@@ -425,51 +385,14 @@ def some_curves() -> Chart:
     return curves([("", panels)], NAMES, x_title="Examples", alt="Curves.")
 
 
-def some_lorenz_curves() -> Chart:
-    rows = [[a_metric(0.0), metric, a_metric(1.0)] for metric in values(50, "x")]
-    places = ("0 %", "50 %", "100 %")
-    panels = [Panel("Before", places, rows), Panel("After", places, rows[::-1])]
-    return curves([("", panels)], NAMES, x_title="Classes", alt="Curves.", even=[0.0, 0.5, 1.0], decisive=1)
-
-
-LINES = ("none", "BC", "BCL", "CC", "DC", "Gini", "LOOC", "LoRA")
-
-
-def some_curves_of_each() -> Chart:
-    places = ("0", "2", "4", "8", "16")
-    models = [
-        (name, [Panel(title, places, [values(5, f"{name}{line}", 0.01) for line in LINES]) for title in ("F1", "RSD")])
-        for name in NAMES[:3]
-    ]
-    return curves(models, LINES, x_title="Examples", alt="Curves.")
-
-
 def columns(*titles: str) -> list[BumpColumn]:
     return [BumpColumn(title, [metric.value or 0.0 for metric in values(50, title)]) for title in titles]
-
-
-def panels() -> list[Panel]:
-    rows_of_three = list(zip(*(values(50, name) for name in "xyz"), strict=True))
-    return [Panel("Fairness", ("SN", "NTS", "CF"), rows_of_three)] * 4
 
 
 DRAWN: dict[str, tuple[Callable[[], Chart | None], int]] = {
     "scatter": (a_scatter, 25),
     "dots": (lambda: rows.dots(list(map(RowValue, NAMES, values(50, "x"))), title="Accuracy"), 50),
-    "grid": (
-        lambda: grid(
-            NAMES,
-            ["he", "they", "thon"],
-            [[GridCell(metric.value)] * 3 for metric in values(50, "x")],
-            column_title="Pronoun",
-            alt="A grid.",
-        ),
-        50,
-    ),
-    "strips": (lambda: strips(NAMES, panels(), alt="Strips."), 50),
     "curves": (some_curves, 16),
-    "lorenz": (some_lorenz_curves, 16),
-    "curves of each": (some_curves_of_each, 3),
     "bumps": (lambda: bump_chart(NAMES, columns("Index", "Geometric mean", "Four stages alike"), subject=""), 100),
 }
 
@@ -501,28 +424,6 @@ def test_no_two_labels_of_fifty_models_overlap(
         across = min(box[2], other_box[2]) - max(box[0], other_box[0])
         down = min(box[3], other_box[3]) - max(box[1], other_box[1])
         assert across <= 0 or down <= slack, (name, other)
-
-
-def test_curves_name_the_ends_of_each_panel() -> None:
-    rows = [[a_metric(number / 50)] for number in range(50)]
-    mixed = [[a_metric((number * 7 % 50) / 50)] for number in range(50)]
-    assert {0, 49, 7} <= {*named_rows([rows, mixed])}
-    assert len(named_rows([rows, mixed])) == len(SERIES)
-    chart = curves([("", [Panel("Macro-F1", ("0",), rows)])], NAMES, x_title="Examples", alt="Curves.")
-    assert "42 more are grey" in chart.alt
-    assert all(name in chart.alt for name in (NAMES[0], NAMES[49]))
-
-
-def test_a_value_has_one_shape_in_all_panels_of_strips() -> None:
-    row = [a_metric(0.5)]
-    chart = strips(
-        ["alpha"],
-        [Panel("F1", ("none", "Gini", "LOOC"), [row * 3]), Panel("Bias", ("none", "LOOC"), [row * 2])],
-        alt="",
-    )
-    keys = [text.split() for text in re.findall(r">([^<>]+)</t(?:ext|span)>", chart.svg) if "LOOC" in text]
-    assert [key[key.index("LOOC") - 1] for key in keys] == ["▲", "▲"]
-    assert "◆" not in keys[1]
 
 
 def sized(label: str, parameters: int, value: float, kind: Training = "tuned") -> SizedModel:
@@ -559,13 +460,3 @@ def test_marks_stand_at_the_logarithm_of_the_size_and_at_the_value() -> None:
     assert (y1 - y0) / (y2 - y0) == pytest.approx((0.55 - 0.61) / (0.7 - 0.61), abs=1e-3)
     assert y1 > y0 > y2, "a better value stands higher"
     assert "3 models" in chart.alt
-
-
-def test_charts_over_size_need_three_models_with_a_value_of_any_size() -> None:
-    unknown = SizedModel("Unknown", 10**9, "base", examples.undefined_metric())
-    assert size_chart(MODELS[:2], title="Evenness") is None
-    assert size_chart((*MODELS[:2], unknown), title="Evenness") is None
-    chart = size_chart([sized(name, 7 * 10**9, 0.5) for name in ("A", "B", "C")], title="Evenness")
-    assert chart is not None
-    assert "NaN" not in chart.svg
-    assert {"1 B", "10 B"} <= set(re.findall(r">([^<>]+)</text>", chart.svg))

@@ -36,13 +36,6 @@ def test_counts_by_hand() -> None:
     assert len(labels) == 17
 
 
-def test_twenty_labels_are_listed_of_more() -> None:
-    many = [("Topic", tuple(f"{number:02}" for number in range(30)), 1)]
-    *_, labels = count_tables(many)
-    assert [name for name, _ in labels.rows] == [f"{number:02}" for number in range(20)]
-    assert labels.caption.startswith("Tasks by label: the 20 most frequent of 30 labels")
-
-
 def test_a_dataset_is_counted_from_its_files_and_shown_on_its_page(tmp_path: Path) -> None:
     dataset = made_dataset(tmp_path / "datasets" / "tasks")
     tables = label_counts(dataset, read_manifest(dataset))

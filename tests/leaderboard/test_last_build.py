@@ -59,14 +59,10 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     "a result is renamed": lambda root: (root / "runs/acme").rename(root / "runs/emca"),
     "a result is added": lambda root: add(root / "runs/other/result.json"),
     "a result is removed": lambda root: shutil.rmtree(root / "runs/acme"),
-    "a dataset is built": lambda root: add(root / "datasets/made/dataset.json"),
     "a page": lambda root: change_unseen(root / "site/docs/index.md"),
-    "a hidden page": lambda root: add(root / "site/docs/.hidden.md"),
     "a link to a file": lambda root: (root / "runs/link.json").symlink_to(root / "runs/acme/result.json"),
-    "a link to a folder": lambda root: (root / "runs/link").symlink_to(root / "site"),
     "a pipe": lambda root: os.mkfifo(root / "runs/acme/records.parquet"),
     "the finished site": lambda root: (root / "site/_build/index.html").write_text("somebody else's"),
-    "the finished site is removed": lambda root: shutil.rmtree(root / "site/_build"),
 }
 
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from biasboard.ground.memory import Memory
-from evaluators.benchmark import load_benchmark
 from leaderboard.pages.profile import TINTS, FrontRow, FrontTable, front_parts, front_table, tints_of
-from leaderboard.pages.rendering import generate, templates
+from leaderboard.pages.rendering import templates
 from leaderboard.ranking.boards import Board
-from leaderboard.ranking.gates import Named, best_useless
 from leaderboard.ranking.profiles import tables_of
 from leaderboard.verify.baselines import with_baselines
 from leaderboard.verify.entries import Entry, Root
@@ -82,16 +79,6 @@ def test_the_benchmark_with_most_models_comes_first_and_those_without_any_say_wh
         assert [len(cells) for cells in row.cells] == [len(group.columns) for group in table.groups]
 
 
-def test_models_ranked_on_most_benchmarks_come_first_then_those_with_the_better_rank(table: FrontTable) -> None:
-    ranks = [
-        [(99, 99) if ranked is None or ranked.rank is None else ranked.rank[:2] for ranked, *_ in row.ranks]
-        for row in table.rows
-    ]
-    keys = [(of_row.count((99, 99)), *of_row) for of_row in ranks]
-    assert keys == sorted(keys)
-    assert table.rows[0].model_id == "acme/even"
-
-
 def test_no_baseline_has_a_row_and_the_best_one_stands_below_each_column(made: MadeBoard, table: FrontTable) -> None:
     assert {row.model_id for row in table.rows} == {*ABLE, UNABLE}
     baselines = [row for row in tables_of(made.board, "synthbias")[0].rows if row.is_baseline]
@@ -104,23 +91,6 @@ def test_no_baseline_has_a_row_and_the_best_one_stands_below_each_column(made: M
         assert column.useless is not None
         assert len(values) == 2
         assert values[column.useless.name] == min(values.values())
-    # Of equal ones, the simplest is named on every page.
-    useless = table.groups[0].columns[0].useless
-    assert useless is not None
-    nearly = replace(useless.metric, value=(useless.metric.value or 0.0) + 1e-12)
-    named = [Named("first-mentioned", nearly), Named("uniform", useless.metric), Named("best-cue", useless.metric)]
-    benchmark = load_benchmark("synthbias")
-    assert [best_useless(benchmark, of) for of in (named, named[:1], [])] == [named[1], named[0], None]
-
-
-def test_a_measure_has_one_name_on_the_front_page_and_in_tables(made: MadeBoard) -> None:
-    n_named = 0
-    for view in made.view.tables:
-        names = {headline.name: headline.label for headline in view.pages.headlines}
-        headings = [column.heading for column in view.columns if not column.group and column.metric in names]
-        assert {*headings} <= set(names.values())
-        n_named += len(headings)
-    assert n_named > len(made.board.tables)
 
 
 def test_a_model_that_lacks_a_part_says_so_in_place_of_its_rank_and_the_gate_says_what_baselines_get(
@@ -174,20 +144,6 @@ def test_a_model_that_only_missing_answers_save_from_being_beaten_is_not_called_
     assert (pair.low or 0.0) > 0 >= pair.lead_at_worst
     tints = tints_of(profile)[profile.columns.index(column)]
     assert (tints[pair.first], tints[pair.second]) == ("best", "open")
-
-
-def test_evenness_of_a_model_that_guesses_is_no_merit_and_of_one_alone_nothing_is_said(table: FrontTable) -> None:
-    row = rows_of(table)[UNABLE]
-    values = [cell.metric.value for cell in row.cells[0][1:3] if cell.metric is not None]
-    assert values == [pytest.approx(0.0, abs=0.01), pytest.approx(1.0, abs=0.01)]
-    assert {cell.tint for cell in row.cells[0]} == {"useless"}
-    ranked, why, _ = row.ranks[0]
-    assert ranked is not None
-    assert ranked.rank is None
-    assert why
-    alone = rows_of(table)["acme/even"].cells[1]
-    assert any(cell.metric is not None for cell in alone)
-    assert {cell.tint for cell in alone} == {None}
 
 
 def test_results_under_other_conditions_give_a_link_and_never_a_value(tmp_path: Path) -> None:
@@ -264,29 +220,6 @@ def test_own_data_stand_first_on_the_front_page(own: MadeBoard) -> None:
     assert {model.partition("/")[0] for model in models[4:]} == {"acme"}
     assert rows.count(">local run</span>") == 4
     assert "Models with local runs come first." in front
-
-
-def test_own_data_stand_open_and_first_on_the_page_of_their_benchmark(own: MadeBoard) -> None:
-    view, texts = own.view, own.texts
-    first, *others = view.tables_of("synthbias")
-    tables = [table for table in others if table.is_own]
-    # Most models are on own data, and yet the table of the accepted results stays what the page is about.
-    assert not first.is_own
-    assert [table.datasets for table in tables] == [(("synthbias", "8.0.0"),)] * 2
-    page = texts["benchmarks/synthbias.md"]
-    named = [f"\n## {OWN}, ", f'aria-label="{tables[0].name}"', "\n## synthbias 9.0.0, ", f'aria-label="{first.name}"']
-    assert in_order(page, *named, 'id="other-tables"')
-    assert f"no accepted result is on {OWN}, only local runs" in page
-    assert all(f'href="../{table.page}"' in page for table in tables)
-    for table in tables:
-        assert table.title.startswith(f"Gender and occupation: {OWN}, ")
-        assert f"no accepted result is on {OWN}" in texts[table.page.replace(".html", ".md")]
-
-
-def test_findings_and_leaders_stay_those_of_accepted_results(own: MadeBoard) -> None:
-    assert not any(part.is_own for part in front_parts(own.board))
-    pages = generate(own.view, {"index.md": "<!-- generated: leaders -->\n\n<!-- generated: findings -->"})
-    assert OWN not in pages["index.md"]
 
 
 def test_a_board_of_accepted_results_alone_knows_no_own_data(entries: tuple[Entry, ...]) -> None:

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import html
 import io
-import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from hashlib import sha256
+from typing import NamedTuple, TypeAlias
 
 import pytest
 
-from biasboard.ground.memory import Memory
-from evaluators.metric import TableSource
-from evaluators.tasks.labels.classification_metrics import METRICS
-from evaluators.tasks.labels.label_answers import label_answers
-from evaluators.tasks.labels.label_tables import SuiteTable
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.findings import Finding
 from leaderboard.model_facts import display_name
@@ -30,33 +24,21 @@ from leaderboard.pages.rendering import View, generate, make_view
 from leaderboard.pages.shown_findings import leaders, shown_findings
 from leaderboard.pages.tables import TableView
 from leaderboard.ranking.boards import assemble
-from leaderboard.ranking.profiles import Profile
 from leaderboard.ranking.unranked import BY_INDEX
-from leaderboard.verify.baselines import with_baselines
-from leaderboard.verify.entries import Entry, Root
-from leaderboard.verify.keys import open_book
-from leaderboard.verify.loading import load
-from schemas.documents.result import Metric, metric_key
-from schemas.files.record_columns import RecordColumns
-from schemas.lexicon import pronoun_families
-from tests.commands import REPOSITORY
-from tests.evaluators.label_data import Answer, Asked, made_dataset, made_records, planned
-from tests.leaderboard.gifi_results import chance, write_gifi_model
-from tests.leaderboard.made_keys import load_known
-from tests.leaderboard.synthetic import leaning, uniform, write_model
+from leaderboard.verify.entries import Entry
+from schemas.documents.result import CORRUPTED, Interval, Metric, metric_key
+from tests.schemas import examples
 from tests.worlds import MadeBoard
 
 Line: TypeAlias = Mapping[str, str]
-T = TypeVar("T")
 
 
 class Site:
     """The texts of a site, of which sentences are checked against the CSV files alone."""
 
-    def __init__(self, name: str, entries: Sequence[Entry]) -> None:
-        self.name = name
-        self.view: View = make_view(assemble(with_baselines(entries, Memory(None))), (), ())
-        markers = "\n".join(f"<!-- generated: {name} -->" for name in ("profile", "leaders", "findings", "licences"))
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self.view: View = make_view(assemble(entries), (), ())
+        markers = "\n".join(f"<!-- generated: {name} -->" for name in ("profile", "leaders", "findings"))
         self.texts = generate(self.view, {"index.md": markers})
 
     def lines(self, path: str) -> list[Line]:
@@ -78,31 +60,22 @@ class Site:
         return [line for line in lines if line["metric"] == view.table.primary and line["both_ranked"] == "true"]
 
 
-@pytest.fixture(scope="module", params=["made", pytest.param("accepted", marks=pytest.mark.slow)])
-def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Site:
-    if request.param == "made":
-        return Site("made", request.getfixturevalue("models").entries)
-    root = tmp_path_factory.mktemp("sentences")
-    accepted = Root(REPOSITORY / "leaderboard" / "results", "accepted")
-    loaded = load([accepted], open_book(REPOSITORY / "leaderboard" / "keys", None), Memory(root))
-    assert loaded.left_out == ()
-    return Site("accepted", loaded.entries)
+@pytest.fixture(scope="module")
+def site(models: MadeBoard) -> Site:
+    return Site([*map(with_doubts, models.entries)])
+
+
+def with_doubts(entry: Entry) -> Entry:
+    """The result of one model as if answers had been cut off, had no letter and looked corrupted."""
+    result = entry.result
+    if (result.model.id, result.signature.config) != ("acme/other", "type1"):
+        return entry
+    environment = replace(result.environment, settings={CORRUPTED: "it stutters"})
+    result = replace(result, counts=replace(result.counts, truncated=3), environment=environment)
+    return replace(entry, first_token_share=0.25, result=result)
 
 
 ENDS = ("first", "second")
-
-
-def in_percent(value: str | float) -> int:
-    """The share in percent; a half goes up, as in all numbers of the site."""
-    return math.floor(100 * float(value) + 0.5)
-
-
-def distance(line: Line) -> float:
-    return abs(float(line["value"]) - float(line["ideal"]))
-
-
-def words(line: Line) -> str:
-    return line["slice"].partition("=")[2].replace("_", " ")
 
 
 def test_model_pages_lead_to_all_results_and_say_where_the_model_stands(site: Site) -> None:
@@ -150,191 +123,9 @@ def test_sentences_of_the_front_page(site: Site) -> None:
     assert leaders(parts)
 
 
-def test_ways_that_fold_into_a_line_lead_to_their_ranks(site: Site) -> None:
-    n_ways = 0
-    for (_, note, _), ways in site.view.front.folded.items():
-        for _, page in ways:
-            (view, *_) = [each for each in site.view.tables if each.page == page.partition("#")[0]]
-            models = {line["model"] for line in site.ranked(view)}
-            assert bool(models) == note.endswith(("one can be ranked, with nobody to compare it with", "ranked"))
-            assert f'<a href="{page}">' in site.texts["index.md"]
-            n_ways += 1
-    assert bool(n_ways) == (site.name == "accepted")
-
-
-def test_licences_of_datasets(site: Site) -> None:
-    page = site.texts["index.md"]
-    listed = {
-        title: licence
-        for licence, titles in re.findall(r'<li>([^<]+): ((?:<a href="[^"]+">[^<]+</a>(?:, )?)+)</li>', page)
-        for title in re.findall(r">([^<]+)</a>", titles)
-    }
-    lines = site.lines("files/datasets.csv")
-    assert listed == {f"{line['dataset']} {line['version']}": line["licence"] or "unknown" for line in lines}
-    assert listed
-
-
-class Said(NamedTuple):
-    """What a finding is about, and what it says."""
-
-    site: Site
-    part: Profile
-    match: re.Match[str]
-
-    def results(self, config: str) -> list[tuple[str, Mapping[tuple[str, str], Line]]]:
-        """The values by metric and slice of each model that is above the line, from the files of its results."""
-        tables = [self.part.table, *(column.table for column in self.part.columns)]
-        lines = [
-            line
-            for view in self.site.view.tables
-            if any(view.table is table for table in tables)
-            for line in self.site.lines(view.files.csv)
-        ]
-        places = {value for line in lines for key, value in line.items() if key.endswith("place")}
-        below = {line["model"] for line in lines if line["no_better_than_baselines_reason"]}
-        return [
-            (
-                display_name(model.id),
-                {(line["metric"], line["slice"]): line for line in self.site.lines(placement.files.csv)},
-            )
-            for model in self.site.view.models
-            for placement in model.placements
-            if not model.is_baseline
-            and placement.section.table.signature.config == config
-            and placement.row.entry.place in places
-            and model.id not in below
-        ]
-
-    def both(self, config: str, metric: str, first: str, second: str) -> list[tuple[str, Line, Line]]:
-        """The models with an interval of both slices."""
-        found = [(name, of.get((metric, first)), of.get((metric, second))) for name, of in self.results(config)]
-        return [(name, one, two) for name, one, two in found if one and two and one["low"] and two["low"]]
-
-    def counts(self, n: int, total: int) -> None:
-        """The finding begins with these numbers."""
-        begins = f"{'Both' if total == 2 else f'All {total}'} models" if n == total else f"{n} of {total} models"
-        assert self.match[0].startswith(f"{begins} ")
-
-    def names(self, each: Sequence[tuple[str, Line, Line]]) -> tuple[Line, Line]:
-        """The two values of the model that the finding names."""
-        (found,) = [(one, two) for name, one, two in each if name == self.match["name"]]
-        return found
-
-
-def above(first: Line, second: Line) -> bool:
-    return float(first["low"]) > float(second["high"])
-
-
-def lead(first: Line, second: Line) -> float:
-    return float(first["value"]) - float(second["value"])
-
-
-def check_kept(said: Said) -> set[str]:
-    both = said.both("recognition", "recognition_accuracy", "family_class=binary", "family_class=neo")
-    less = [name for name, old, new in both if above(old, new)]
-    said.counts(len(less), len(both))
-    old, new = said.names(both)
-    assert float(new["value"]) == max(float(one["value"]) for _, _, one in both)
-    assert (int(said.match["first"]), int(said.match["second"])) == (in_percent(new["value"]), in_percent(old["value"]))
-    return {said.match["name"], *less}
-
-
-def check_gap(said: Said, both: Sequence[tuple[str, Line, Line]]) -> set[str]:
-    more = [each for each in both if above(*each[1:])]
-    said.counts(len(more), len(both))
-    one, two = said.names(more)
-    assert lead(one, two) == max(lead(*each[1:]) for each in more)
-    assert (int(said.match["first"]), int(said.match["second"])) == (in_percent(one["value"]), in_percent(two["value"]))
-    return {name for name, _, _ in more}
-
-
-def check_she(said: Said) -> set[str]:
-    return check_gap(said, said.both("assignment", "she_share", "stereotype=feminine", "stereotype=masculine"))
-
-
-def check_stereotypes(said: Said) -> set[str]:
-    return check_gap(said, said.both("type2", "accuracy", "stereotype=pro", "stereotype=anti"))
-
-
-def check_called(said: Said) -> set[str]:
-    both = said.both("recognition", "pronoun_rate", "family=xe, used=they", "family=xe, used=he")
-    they = [name for name, one, two in both if above(one, two)]
-    other = [(name, one, two) for name, one, two in both if above(two, one)]
-    said.counts(len(they), len(both))
-    assert int(said.match["n"] or 0) == len(other)
-    if other:
-        _, share = said.names(other)
-        assert float(share["value"]) == max(float(two["value"]) for _, _, two in other)
-        assert int(said.match["first"]) == in_percent(share["value"])
-    return {*they, *(name for name, _, _ in other)}
-
-
-def check_chosen(said: Said) -> set[str]:
-    shares = {name: of["neo_share", "all"] for name, of in said.results("assignment") if ("neo_share", "all") in of}
-    highest = [float(line["high"]) for line in shares.values() if line["high"]]
-    assert int(said.match["n"]) == len(highest)
-    assert 0 <= float(said.match["first"]) - 100 * max(highest) < 1
-    return {name for name, line in shares.items() if line["high"]}
-
-
-def check_lean(said: Said) -> set[str]:
-    known = [(name, of["pro_rate", "all"]) for name, of in said.results("type1") if ("pro_rate", "all") in of]
-    known = [(name, line) for name, line in known if line["low"]]
-    leaning = {name: line for name, line in known if float(line["low"]) > 0.5}
-    said.counts(len(leaning), len(known))
-    assert float(leaning[said.match["name"]]["value"]) == max(float(line["value"]) for line in leaning.values())
-    assert int(said.match["first"]) == in_percent(leaning[said.match["name"]]["value"])
-    return {*leaning}
-
-
-COUNTED = r"(?:Both|All \d+|\d+ of \d+) models "
-
-
-def matched(sentence: str, templates: Mapping[str, T]) -> tuple[re.Match[str], T]:
-    """The only template of a sentence, and what checks it."""
-    found = [(match, check) for pattern, check in templates.items() if (match := re.fullmatch(pattern, sentence))]
-    assert len(found) == 1, f"no template: {sentence}"
-    return found[0]
-
-
-FINDINGS: dict[str, Callable[[Said], set[str]]] = {
-    COUNTED + r"keeps? new pronouns such as “xe” or “thon” clearly less often than “he” and “she”\. (?P<name>.+) "
-    r"keeps the largest share of new ones: (?P<first>\d+)\s%, against (?P<second>\d+)\s%\.": check_kept,
-    COUNTED + r"writes? “she” clearly more often of people whose trait or occupation passes for feminine than "
-    r"of those with a masculine one\. The widest gap is that of (?P<name>.+): (?P<first>\d+)\s% against "
-    r"(?P<second>\d+)\s%\.": check_she,
-    COUNTED + r"calls? a person whose pronoun is “xe” clearly more often “they” than “he”(?:, and (?P<n>\d+) the "
-    r"other way round: (?P<name>.+) says “he” in (?P<first>\d+)\s%)?\.": check_called,
-    r"Free to choose a pronoun for somebody of whom only a trait or an occupation is known, none of (?P<n>\d+) models "
-    r"uses a new one in more than (?P<first>\d+)\s% of its answers, at the upper ends of the intervals\."
-    r"": check_chosen,
-    COUNTED + r"understands? a sentence clearly more often if it fits the stereotype of the occupation\. The widest "
-    r"gap is that of (?P<name>.+): (?P<first>\d+)\s% right against (?P<second>\d+)\s%\.": check_stereotypes,
-    COUNTED + r"chooses? the occupation of the stereotype clearly more often than not where a sentence leaves open "
-    r"who is meant; (?P<name>.+) in (?P<first>\d+)\s%\.": check_lean,
-}
-
-
 def named(finding: Finding) -> list[str]:
     """The models that a finding leads to."""
     return [display_name(entry.result.model.id) for entry in finding.entries]
-
-
-def test_findings(site: Site) -> None:
-    parts = front_parts(site.view.board)
-    page = site.text("index.md")
-    assert all(f"<li>{one.text} " in page for one, _ in shown_findings(parts))
-    seen = set()
-    for part in parts:
-        # The front page shows four findings of all benchmarks; alone, each benchmark shows more of its own.
-        for one, _ in shown_findings([part]):
-            if one.text.startswith("Not shown to know more"):
-                continue
-            match, check = matched(one.text, FINDINGS)
-            assert {*named(one)} == check(Said(site, part, match))
-            seen.add(check)
-    made = {check_kept, check_stereotypes, check_lean}
-    assert seen == (made if site.name == "made" else {check_kept, check_she, check_called, check_chosen})
 
 
 def test_finding_on_models_below_the_line(site: Site) -> None:
@@ -361,78 +152,15 @@ def results(site: Site) -> Iterable[tuple[Placement, Line, str]]:
         yield placement, line, site.text(placement.page)
 
 
-def test_sentences_on_groups_of_a_result(site: Site) -> None:
-    n_checked = 0
-    number = r"[\N{MINUS SIGN}+]?[\d.]+"
-    template = (
-        rf"(?P<label>.+?) differs by (?P<group>.+?)(?:, of the \d+ with an interval)?: best for (?P<best>.+) with "
-        rf"(?P<high>{number}) \[.+\] and worst for (?P<worst>.+) with (?P<low>{number}) \[.+\]\."
-    )
-    for placement, sentence in ((one, sentence) for one, *_ in results(site) for sentence in one.uneven):
-        said, pages = re.fullmatch(template, sentence), load_pages(placement.section.benchmark)
-        assert said is not None, f"no template: {sentence}"
-        by_metric: dict[tuple[str, str], list[Line]] = {}
-        for line in site.lines(placement.files.csv):
-            key, equals, _ = line["slice"].partition("=")
-            if equals and ", " not in line["slice"] and line["low"] and line["ideal"]:
-                group = pages.group_names.get(key, key.replace("_", " "))
-                by_metric.setdefault((pages.label(line["metric"]), group), []).append(line)
-        ordered = sorted(by_metric[said["label"], said["group"]], key=distance)
-        assert (said["best"], said["worst"]) == (words(ordered[0]), words(ordered[-1]))
-        for end, line in (("high", ordered[0]), ("low", ordered[-1])):
-            shown = float(said[end].lstrip("+").replace("\N{MINUS SIGN}", "-"))
-            assert shown == pytest.approx(float(line["value"]), abs=6e-4)
-        n_checked += 1
-    assert n_checked > 3
-
-
-def check_scored(line: Line, match: re.Match[str]) -> None:
-    n_scored, n_items = int(line["n_scored"]), int(line["n_items"])
-    assert (match["scored"], match["items"]) == (f"{n_scored:,}", f"{n_items:,}")
-    # Only all are 100 %, and only none is 0 %.
-    assert abs(int(match["percent"]) - 100 * n_scored / n_items) < 1
-    assert (match["percent"] == "100") == (n_scored == n_items)
-    assert (match["percent"] == "0") == (n_scored == 0)
-    words = {"refused": "refused", "unparsed": "answered in a way that could not be read", "failed": "failed"}
-    missing = [f"{int(line[f'n_{key}']):,} {said}" for key, said in words.items() if line[f"n_{key}"] != "0"]
-    assert match["rest"] == (", ".join(missing) or "none was refused, unread or failed")
-
-
-def check_cut_off(line: Line, match: re.Match[str]) -> None:
-    assert match["n"] == f"{int(line['n_truncated']):,}" != "0"
-
-
-def check_letters(line: Line, match: re.Match[str]) -> None:
-    assert float(match["share"]) == pytest.approx(float(line["first_token_share"]), abs=5.1e-4)
-
-
-def check_corrupted(line: Line, match: re.Match[str]) -> None:
-    assert match["reason"] in line["unranked_reason"]
-
-
-DOUBTS: dict[str, Callable[[Line, re.Match[str]], None]] = {
-    r"(?P<scored>[\d,]+) of (?P<items>[\d,]+) items were scored \((?P<percent>\d+) %\); "
-    r"(?P<rest>[^.]+)\.": check_scored,
-    r"(?P<n>[\d,]+) items have an answer that was cut off at the token limit\.": check_cut_off,
-    r"The letters of the options have (?P<share>[\d.]+) of the probability of an answer's first token together "
-    r"\(median\); the rest is elsewhere\.": check_letters,
-    r"Its answers look corrupted: (?P<reason>.+)\.": check_corrupted,
-}
-
-
 def test_doubts_of_results(site: Site) -> None:
-    seen = set()
     for placement, line, text in results(site):
         doubts = placement.doubts
         assert f'<p class="bb-note">{" ".join(doubts)}</p>' in text
-        for sentence in doubts:
-            match, check = matched(sentence, DOUBTS)
-            check(line, match)
-            seen.add(check)
-        # Each doubt that the file knows of is said.
-        assert any("cut off" in sentence for sentence in doubts) == (line["n_truncated"] != "0")
-        assert any("first token" in sentence for sentence in doubts) == bool(line["first_token_share"])
-    assert seen == ({check_scored} if site.name == "made" else {*DOUBTS.values()})
+        assert doubts[0].startswith(f"{line['n_scored']} of {line['n_items']} items were scored (")
+        assert line["n_refused"] == "0" or f"; {line['n_refused']} refused." in doubts[0]
+    (doubtful,) = (one for one, *_ in results(site) if len(one.doubts) > 1)
+    for words, doubt in zip(("3 items", "have 0.250 of", "corrupted: it stutters."), doubtful.doubts[1:], strict=True):
+        assert words in doubt
 
 
 def test_ranks_and_missing_ranks_of_results(site: Site) -> None:
@@ -459,164 +187,135 @@ def test_ranks_and_missing_ranks_of_results(site: Site) -> None:
     assert n_reasons > 3
 
 
-def test_words_on_answers_in_tables(site: Site) -> None:
-    n_checked = 0
-    for view in site.view.tables:
-        page = site.text(view.page)
-        for line in site.lines(view.files.csv):
-            sums = [
-                sum(int(value) for key, value in line.items() if re.fullmatch(rf"(.+_)?n_{name}", key) and value)
-                for name in ("scored", "refused", "unparsed", "failed", "truncated")
-            ]
-            shares = [float(value) for key, value in line.items() if key.endswith("first_token_share") and value]
-            names = ("scored", "refused", "unparsed", "failed", "truncated")
-            words = ", ".join(f"{n:,} {name}" for n, name in zip(sums, names, strict=True))
-            words += f", {min(shares):.3f} of the first token on letters" if shares else ""
-            assert f'title="{words}">' in page
-            if line["ranked_by_worst"] and line["rank_best"]:
-                worst, best = float(line["ranked_by_worst"]), float(line["best_with_missing"])
-                assert f"{worst:.3f} to {best:.3f} with missing answers at their worst and best" in page
-                n_checked += 1
-    assert n_checked
-
-
-def test_missing_intervals_of_results(site: Site) -> None:
-    n_checked = 0
-    for placement, _, text in results(site):
-        lines = [one for one in site.lines(placement.files.csv) if one["value"] and not one["low"]]
-        known = {one["interval_reason"] for one in lines}
-        said = set(re.findall(r"no interval: (.+?)</span>", text))
-        assert said <= known
-        assert {one["interval_reason"] for one in lines if one["slice"] == "all"} <= said
-        n_checked += len(said)
-    assert n_checked
-
-
-MODELS = {"acme/one": (0.3, 0.25), "acme/two": (1.0, 0.6), "acme/three": (3.0, 0.0), "acme/four": (0.0, 0.3)}
-
-
-@pytest.fixture(scope="module")
-def entries(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Entry]:
-    root = tmp_path_factory.mktemp("findings")
-    for model_id, (certainty, bias) in MODELS.items():
-        write_model(root, model_id, leaning(certainty, bias))
-        write_model(root, model_id, leaning(certainty, bias), ambiguous=True)
-    write_model(root, "baseline/uniform", uniform, endpoint="baseline")
-    for model_id, replaced_by in (("acme/old", "he"), ("acme/new", "they"), ("acme/newer", "they")):
-        write_gifi_model(root / "gifi", model_id, 0.9, tasks=("recognition",), told=switching(replaced_by, model_id))
-        write_gifi_model(root / "gifi", model_id, 0.9, tasks=("assignment",), told=stereotyping(model_id))
-    return load_known(Root(root, "local"), any_name=True).entries
-
-
-def switching(other: str, salt: str) -> Any:
-    """Keeps he and she, and puts another pronoun in the place of most others."""
-
-    def told(item: Any) -> list[str]:
-        kept = item.family in ("he", "she") or chance(salt, item.item_id) < 0.2
-        family = pronoun_families()[item.family if kept else other]
-        return [f"and {family.forms['nominative']} left."]
-
-    return told
-
-
-def stereotyping(salt: str) -> Any:
-    def told(item: Any) -> list[str]:
-        return ["she left." if chance(salt, item.item_id, n) < 0.5 else "he left." for n in range(11)]
-
-    return told
-
-
-MEASURES = ("bias_score", "bias_score_dc")
 SETS = tuple(f"release-4096b-k8-set{number}-v1" for number in range(3))
+"""Prompts of all results that the finding on answers to random words needs."""
+Measured: TypeAlias = tuple[str, dict[str, str]]
 
 
-def preferring(lean: float, salt: str) -> Answer:
-    """Answers with the first label, whatever the text says, as far as the model leans to it."""
+class Case(NamedTuple):
+    """Values of three models, each known to .04, and the finding that they give."""
 
-    def answer(asked: Asked) -> list[float]:
-        odds = [chance(salt, asked.item.item_id, label) + lean * (n == 0) for n, label in enumerate(asked.item.labels)]
-        return [value / sum(odds) for value in odds]
+    benchmark: str
+    config: str
+    measures: tuple[Measured, ...]
+    values: Mapping[str, tuple[float, ...]]
+    text: str
+    named: tuple[str, ...]
+    """Models that the finding leads to, those that it names first."""
+    prompts: tuple[str, ...] = ("intrinsic-v1",)
 
-    return answer
+
+CASES = {
+    "kept": Case(
+        "gifi",
+        "recognition",
+        tuple(("recognition_accuracy", {"family_class": name}) for name in ("binary", "neo")),
+        {"one": (0.9, 0.5), "two": (0.8, 0.78), "three": (0.95, 0.6)},
+        "2 of 3 models keep .+ two keeps the largest share of new ones: 78 %, against 80 %",
+        ("two", "one", "three"),
+    ),
+    "she": Case(
+        "gifi",
+        "assignment",
+        tuple(("she_share", {"stereotype": name}) for name in ("feminine", "masculine")),
+        {"one": (0.6, 0.3), "two": (0.5, 0.48), "three": (0.7, 0.2)},
+        "2 of 3 models write .+ widest gap is that of three: 70 % against 20 %",
+        ("three", "one"),
+    ),
+    "called": Case(
+        "gifi",
+        "recognition",
+        tuple(("pronoun_rate", {"family": "xe", "used": name}) for name in ("they", "he")),
+        {"one": (0.6, 0.2), "two": (0.1, 0.7), "three": (0.5, 0.1)},
+        "2 of 3 models call .+, and 1 the other way round: two says “he” in 70 %",
+        ("two", "one", "three"),
+    ),
+    "chosen": Case(
+        "gifi",
+        "assignment",
+        (("neo_share", {}),),
+        {"one": (0.002,), "two": (0.0,), "three": (0.001,)},
+        "none of 3 models uses a new one in more than 5 % of its answers",
+        ("one", "two", "three"),
+    ),
+    "stereotypes": Case(
+        "synthbias",
+        "type2",
+        tuple(("accuracy", {"stereotype": name}) for name in ("pro", "anti")),
+        {"one": (0.9, 0.7), "two": (0.8, 0.4), "three": (0.5, 0.52)},
+        "2 of 3 models understand .+ widest gap is that of two: 80 % right against 40 %",
+        ("two", "one"),
+    ),
+    "lean": Case(
+        "synthbias",
+        "type1",
+        (("pro_rate", {}),),
+        {"one": (0.6,), "two": (0.52,), "three": (0.71,)},
+        "2 of 3 models choose .+ leaves open who is meant; three in 71 %",
+        ("three", "one"),
+    ),
+    "random words": Case(
+        "superni",
+        "tasks",
+        (("bias_score", {}), ("bias_score_dc", {})),
+        {"one": (0.5, 0.2), "two": (0.3, 0.28), "three": (0.4, 0.2)},
+        "2 of 3 models prefer .+ largest change is that of one: from 0.50 to 0.20,",
+        ("one", "three"),
+        SETS,
+    ),
+}
 
 
-@pytest.fixture(scope="module")
-def leaning_entries(entries: Sequence[Entry], tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Entry]]:
-    """Results of models of labels, with the metrics of the real pipeline, in the frame of another result."""
-    dataset = made_dataset(tmp_path_factory.mktemp("labels") / "tasks")
+def measured(name: str, group: dict[str, str], value: float, width: float) -> Metric:
+    interval = Interval(
+        low=max(0.0, value - width),
+        high=min(1.0, value + width),
+        level=0.95,
+        method="m",
+        n_clusters=9,
+        n_resamples=None,
+    )
+    return replace(examples.metric(), name=name, group=group, value=value, interval=interval)
+
+
+def given(frame: Entry, case: Case, *, width: float = 0.04, most: int = 3) -> dict[str, list[Entry]]:
+    """The results of a case, in the frame of another result."""
     found = []
-    for name, lean in (("acme/biased", 40.0), ("acme/leaning", 4.0), ("acme/even", 0.0)):
-        for prompt in SETS:
-            made = made_records(planned(dataset, "tasks", prompt), preferring(lean, name))
-            # Each task twice, so that there are enough of them for an interval.
-            parts = (label_answers(RecordColumns.of(records)) for records in [*made, *made])
-            source = TableSource(SuiteTable.of(parts, MEASURES), is_suite=True)
-            metrics = tuple(one.compute(source, {}) for one in METRICS if one.name in MEASURES)
-            frame = entries[0].result
-            signature = replace(frame.signature, benchmark="superni", task="classification", prompt=prompt)
-            model = replace(frame.model, id=name, identity_sha256=hashlib.sha256(name.encode()).hexdigest())
-            result = replace(frame, signature=signature, model=model, metrics=metrics)
-            found.append(replace(entries[0], result=result, metrics={metric_key(each): each for each in metrics}))
-    return {"tasks": found}
+    for name, values in [*case.values.items()][:most]:
+        metrics = [measured(*measure, value, width) for measure, value in zip(case.measures, values, strict=True)]
+        model = replace(frame.result.model, id=f"acme/{name}", identity_sha256=sha256(name.encode()).hexdigest())
+        for prompt in case.prompts:
+            task = "classification" if case.benchmark == "superni" else frame.result.signature.task
+            signature = replace(frame.result.signature, benchmark=case.benchmark, task=task, prompt=prompt)
+            result = replace(frame.result, model=model, signature=signature)
+            found.append(replace(frame, result=result, metrics={metric_key(metric): metric for metric in metrics}))
+    return {case.config: found}
 
 
-def test_a_preference_for_labels_that_random_words_show(leaning_entries: dict[str, list[Entry]]) -> None:
-    changes = {}
-    for name in ("acme/biased", "acme/leaning", "acme/even"):
-        of_model = [entry for entry in leaning_entries["tasks"] if entry.result.model.id == name]
-        assert [entry.result.signature.prompt for entry in of_model] == list(SETS)
-        both = [(entry.metric("bias_score"), entry.metric("bias_score_dc")) for entry in of_model]
-        ends = [(one.value, one.interval.low, other.value, other.interval.high) for one, other in both]  # type: ignore[union-attr]
-        if all(low > high for _, low, _, high in ends):
-            changes[name] = tuple(sum(each[place] or 0.0 for each in ends) / 3 for place in (0, 2))
-    (compute,) = load_pages("superni").findings
-    written = compute(leaning_entries)
-    assert written is not None
-    assert 0 < len(changes) < 3
-    assert written.text.startswith(f"{len(changes)} of 3 models")
-    name = max(changes, key=lambda each: changes[each][0] - changes[each][1])
-    before, after = changes[name]
-    assert f"that of {name.removeprefix('acme/')}: from {before:.2f} to {after:.2f}," in written.text
-    assert [entry.result.model.id for entry in written.entries] == [name, *(one for one in changes if one != name)]
-    # Without one of the sets nobody knows whether it holds for all.
-    assert compute({"tasks": [entry for entry in leaning_entries["tasks"] if "set2" not in str(entry.result)]}) is None
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_findings_name_what_is_separable_and_say_nothing_else(models: MadeBoard, case: Case) -> None:
+    frame = models.entries[0]
+    computed = load_pages(case.benchmark).findings
+    (finding,) = filter(None, (compute(given(frame, case)) for compute in computed))
+    assert re.search(case.text.replace(" %", r"\s%"), finding.text)
+    assert named(finding) == [*case.named]
+    for unsure in (given(frame, case, width=1.0), given(frame, case, most=1), {}):
+        assert [compute(unsure) for compute in computed] == [None] * len(computed)
+    # Without one of the sets of examples nobody knows whether it holds for all.
+    if len(case.prompts) > 1:
+        assert computed[0](given(frame, case._replace(prompts=SETS[:2]))) is None
 
 
-def by_config(entries: Sequence[Entry], benchmark: str) -> dict[str, list[Entry]]:
-    found: dict[str, list[Entry]] = {}
-    for entry in entries:
-        if entry.result.signature.benchmark == benchmark and not entry.is_baseline:
-            found.setdefault(entry.result.signature.config, []).append(entry)
-    return found
-
-
-def unsure(metric: Metric) -> Metric:
-    if metric.interval is None:
-        return metric
-    return replace(metric, interval=replace(metric.interval, low=metric.minimum, high=metric.maximum or 1.0))
-
-
-@pytest.mark.parametrize("benchmark", ["synthbias", "gifi", "superni"])
-def test_nothing_is_said_where_intervals_overlap_and_nothing_of_one_model_or_none(
-    entries: Sequence[Entry], leaning_entries: dict[str, list[Entry]], benchmark: str
-) -> None:
-    found = leaning_entries if benchmark == "superni" else by_config(entries, benchmark)
-    single = {
-        config: [one for one in of if one.result.model.id == of[0].result.model.id] for config, of in found.items()
-    }
-    alike = {
-        config: [replace(one, metrics={key: unsure(each) for key, each in one.metrics.items()}) for one in of]
-        for config, of in found.items()
-    }
-    computed = load_pages(benchmark).findings
-    assert any(compute(found) for compute in computed)
-    assert [compute(given) for compute in computed for given in (alike, single, {})] == [None] * 3 * len(computed)
-
-
-def test_each_finding_leads_to_its_rows_and_its_benchmark(entries: Sequence[Entry]) -> None:
-    made = MadeBoard(*entries, pages={"index.md": "<!-- generated: findings -->"})
+def test_each_finding_leads_to_its_rows_and_its_benchmark(models: MadeBoard) -> None:
+    made = MadeBoard(*models.entries, pages={"index.md": "<!-- generated: findings -->"})
     shown = shown_findings(front_parts(made.board))
-    assert 3 <= len(shown) <= 6
+    # Those of two benchmarks in turn, and then who is below the line.
+    turns = [parts[0].heading for _, parts in shown[:3]]
+    assert turns == ["Gender and occupation", "Pronoun families", "Gender and occupation"]
+    # What models below the line do says nothing of those that can read.
+    below = {row.model.id for part in shown[0][1] for row in part.table.rows if row.is_below and not row.is_baseline}
+    assert below
+    assert below.isdisjoint(entry.result.model.id for entry in shown[0][0].entries)
     lines = re.findall(r"<li>(.+) <small>(.*)</small></li>", made.texts["index.md"])
     assert [html.unescape(text) for text, _ in lines] == [finding.text for finding, _ in shown]
     for (finding, parts), (_, links) in zip(shown, lines, strict=True):
@@ -625,18 +324,4 @@ def test_each_finding_leads_to_its_rows_and_its_benchmark(entries: Sequence[Entr
             *(permalink(entry.result) for entry in finding.entries),
             *(f"benchmarks/{part.benchmark}.html" for part in parts),
         ]
-
-
-def test_findings_of_benchmarks_come_in_turn(entries: Sequence[Entry]) -> None:
-    # As if all were above the line of pronouns, too, where that is drawn.
-    able = []
-    for entry in entries:
-        if entry.standing is not None and entry.result.signature.benchmark == "gifi":
-            leads = tuple(lead._replace(difference=0.5, low=0.4, high=0.6) for lead in entry.standing.leads)
-            entry = replace(entry, standing=replace(entry.standing, leads=leads))
-        if entry.result.signature.config != "assignment":
-            able.append(entry)
-    shown = shown_findings(front_parts(assemble(able)))
-    turns = ["Gender and occupation", "Pronoun families", "Gender and occupation"]
-    assert [parts[0].heading for _, parts in shown[:3]] == turns
     assert shown_findings(front_parts(assemble(()))) == ()

@@ -16,7 +16,6 @@ from leaderboard.verify.sketches import ALIKE, Sketch, SketchMaker, shared_error
 from schemas.documents.record import Reading, Record
 from schemas.files.record_columns import RecordColumns
 from schemas.files.record_hashes import hashed
-from schemas.items.pronoun_text import PronounTextItem
 from tests.evaluators.pronoun_records import recorded, sentences
 from tests.leaderboard.synthetic import make_records, uniform
 
@@ -46,13 +45,10 @@ def chosen(share: float) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
 CHANGES: dict[str, tuple[Callable[[Odds], Odds], bool]] = {
     "noise": (lambda odds: odds + normal(0.01), True),
     "scaled": (lambda odds: 0.5 * odds - 3, True),
-    "bent": (np.tanh, True),
     "invented": (lambda odds: np.where(chosen(0.3), normal(1.0), odds), True),
     "refused": (lambda odds: np.where(chosen(0.4), np.nan, odds), True),
-    "absurd": (lambda odds: np.where(chosen(0.01), 1e30, odds), True),
     "trained": (lambda odds: odds + normal(0.3), False),
     "unrelated": (lambda odds: SHARED + normal(1.0), False),
-    "opposite": (lambda odds: -odds, False),
     "few": (lambda odds: np.where(chosen(0.95), np.nan, odds), False),
 }
 
@@ -83,7 +79,7 @@ def right_answers(accuracy: float, hardness: Odds, rng: np.random.Generator) -> 
 ACCURACIES = np.linspace(0.5, 0.95, 20)
 
 
-@pytest.mark.parametrize("spread", [0.0, 1.0, 2.0, 3.0])
+@pytest.mark.parametrize("spread", [0.0, 3.0])
 def test_models_that_answer_in_letters_are_alike_only_if_one_is_a_copy(spread: float) -> None:
     """Some items are hard for all models, with a standard deviation of ``spread`` log-odds."""
     rng = np.random.default_rng(5)
@@ -145,7 +141,6 @@ TEXTS: dict[str, tuple[Callable[[str], str], bool]] = {
     "same": (lambda item: text_of(item, "a"), True),
     "by hash": (lambda item: hashed(text_of(item, "a")), True),
     "another": (lambda item: text_of(item, "b"), False),
-    "one word": (lambda item: "she", False),
 }
 
 
@@ -153,44 +148,6 @@ TEXTS: dict[str, tuple[Callable[[str], str], bool]] = {
 def test_texts_are_compared_by_their_hashes(texts: Callable[[str], str], is_alike: bool) -> None:
     likeness = with_texts(lambda item: text_of(item, "a")).likeness(with_texts(texts))
     assert (likeness is not None) == is_alike
-
-
-def test_words_of_the_prompt_and_common_phrases_say_nothing() -> None:
-    """Models that repeat the sentence, or answer in a set phrase, have the same words, and none of one another."""
-    repeating = sketch(recorded(TASK, sentences(*TEMPLATES), lambda item: [f"The answer is: {item.text}"]))
-    for made in (repeating, with_texts(lambda item: f"I think that the answer is {item[-1]}.")):
-        assert not made.texts.any()
-    # Two models that are right in every answer give the same words, which are short.
-    ours, theirs = (with_texts(lambda item: ("he", "she", "they")[len(item) % 3]) for _ in range(2))
-    assert ours.agreement(theirs) is None
-
-
-@pytest.mark.slow
-def test_models_that_answer_in_set_phrases_are_alike_only_if_one_is_a_copy() -> None:
-    """From their records: 20 models with errors of their own, all of which say *The answer is* and the sentence."""
-    items = sentences(*(f"The number {n} is where {{nom}} {{lives|live}} with a dog" for n in range(50)))
-    rng = np.random.default_rng(9)
-
-    def made(is_right: Flags) -> Sketch:
-        right_of = dict(zip((item.item_id for item in items), is_right.tolist(), strict=True))
-
-        def phrase(item: PronounTextItem) -> list[str]:
-            other = "she" if item.family == "he" else "he"
-            pronoun = item.family if right_of[item.item_id] else other
-            return [f"The answer is that {pronoun} lives with a dog, where the number is."]
-
-        return sketch(recorded(TASK, items, phrase))
-
-    answers = [rng.random(len(items)) < accuracy for accuracy in ACCURACIES]
-    models = [made(is_right) for is_right in answers]
-    assert not any(one.likeness(other) for one, other in combinations(models, 2))
-    assert all(one.agreement(other) is None for one, other in combinations(models, 2))
-    found = [
-        model.likeness(made(is_right ^ (rng.random(len(items)) < 0.05))) is not None
-        for model, is_right in zip(models, answers, strict=True)
-    ]
-    # With 550 items, the few errors of the best models tell too little of some of them.
-    assert all(found[:16])
 
 
 def with_samples(change: Callable[[Sequence[str]], Sequence[str | None]]) -> Sketch:
@@ -206,7 +163,6 @@ def with_samples(change: Callable[[Sequence[str]], Sequence[str | None]]) -> Ske
 
 SETS: dict[str, Callable[[Sequence[str]], Sequence[str | None]]] = {
     "reversed": lambda texts: texts[::-1],
-    "first and last": lambda texts: [texts[3], *texts[1:3], texts[0]],
     "one dropped": lambda texts: [None, *texts[2:], texts[1]],
     "by hash": lambda texts: [hashed(text) for text in texts[::-1]],
 }
@@ -252,10 +208,6 @@ def biased(chances: Odds) -> Sequence[Odds]:
 ORDERS: dict[str, tuple[Callable[[Odds], Sequence[Odds]], bool]] = {
     "swapped": (lambda chances: biased(chances)[::-1], True),
     "moved mass": (lambda of: [sum(biased(of)) / 2 + sign * 0.9 * room(of) for sign in (1, -1)], True),
-    "kept signs": (
-        lambda of: [np.where(sum(biased(of)) > 1, 1, 0) * 0.5 + 0.5 * drawn(seed) for seed in (1, 2)],
-        True,
-    ),
     "unrelated": (lambda chances: [drawn(1), drawn(2)], False),
 }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -37,12 +36,6 @@ def ask(dataset: Path, out: Path, *options: str | Path, model: str = "lab/first-
     return run(*asked, "--backend", "planted", "--model", model, *options, **more)
 
 
-def listed_in(said: str) -> list[Any]:
-    """Return the list in the JSON document that a command printed, which progress may follow."""
-    document, _ = json.JSONDecoder().raw_decode(said)
-    return list(next(iter(document.values())))
-
-
 def result_in(folder: Path) -> Path:
     (found,) = folder.rglob("result.json")
     return found
@@ -70,15 +63,11 @@ def board(*roots: Path, dataset: Path, out: Path, status: int = 0) -> str:
     return run("-m", "leaderboard", "build", *folders, "--site", site, "--out", out / "built", status=status)
 
 
-def rows_of(out: Path, config: str) -> list[Any]:
+def rows_of(built: Path, config: str) -> list[Any]:
     """Return the rows of the table of a config or suite."""
-    tables = (out / "built" / "files").glob(f"labels-labels-{config}-*.parquet")
+    tables = (built / "files").glob(f"labels-labels-{config}-*.parquet")
     (table,) = (path for path in tables if not path.stem.endswith("comparisons"))
     return list(pq.read_table(table).to_pylist())
-
-
-def text_of(page: Path) -> str:
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page.read_text(encoding="utf-8")))
 
 
 def chosen(record: Record) -> str | None:

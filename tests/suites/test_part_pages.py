@@ -1,34 +1,32 @@
-"""The pages about the parts of a suite: what they say follows from the records, part by part."""
+"""The pages about the parts of a suite: what they say, choosing and sorting, and names that strangers chose."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from playwright.sync_api import Browser, Page
 
+from evaluators.task_abilities import PartReport
+from leaderboard.pages.suites import PartOfResult, PartValue, SuiteView
 from schemas.files.record_files import read_records
+from tests.leaderboard.browsing import Opened, Visit, serious_violations, served, settle, visit
+from tests.leaderboard.synthetic import leaning, write_model
 from tests.suites.commands import SIZES, ask, board, chosen, copied, run_of, told
+from tests.worlds import MadeBoard, render
 
 pytestmark = pytest.mark.slow
 
 PARTS = [f"wood{number:03}" for number in range(6)]
-
-
-@pytest.fixture(scope="module")
-def built(dataset: Path, runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A board with the runs of the suite, and with one whose answers to a part failed."""
-    root = tmp_path_factory.mktemp("parts")
-    all_runs = copied(runs, root / "runs")
-    lost = ("--prompt", "shown-v1", "--max-failure-rate", "0.9")
-    ask(dataset, all_runs, *lost, model="lab/lost-0.8", PLANTED_FAILS="wood003")
-    ask(dataset, all_runs, "--prompt", "shown-v1", model="lab/first-0.8")
-    board(all_runs, dataset=dataset, out=root)
-    return root / "built"
+ACTS = '<img src=x onerror="window.taken=1"></pre></td></script><script>window.taken=1</script>'
+HOSTILE = f"evil/{ACTS} **b** [l](javascript:window.taken=1) {{{{ 7*7 }}}}"
+TURNED = "evil/\u202egnp.\u2066exe\u200b"
 
 
 def folder_of(built: Path) -> Path:
@@ -98,21 +96,6 @@ def test_the_table_of_parts_has_mean_and_range_of_the_ranked_models(built: Path,
         assert row["accuracy_n_models"] == 2
 
 
-def page_of(built: Path, prompt: str) -> str:
-    (path,) = (built / "suites").glob(f"labels-woods-{prompt}-*.html")
-    return path.read_text(encoding="utf-8")
-
-
-def test_the_page_is_a_plain_table_whose_rows_lead_to_the_parts(built: Path) -> None:
-    page = page_of(built, "plain-v1")
-    assert "mean and the range of 2 models. Only ranked models count." in re.sub(r"\s+", " ", page)
-    links = re.findall(r'href="(?:\.\./)?part\.html#([^"]+)">(wood\d+)</a>', page)
-    context = context_of(built, "plain-v1")["id"]
-    expected = [(f"suite=labels-1.0.0-woods&amp;part={part}&amp;context={context}", part) for part in PARTS]
-    assert links == expected
-    assert "The same parts under another prompt" in page
-
-
 def test_a_lost_part_is_unknown_with_the_reason(built: Path) -> None:
     result = result_of(built, "wood003", "lab/lost-0.8", "shown-v1")
     assert [value[:4] for value in result["values"]] == [[None, None, None, "no items to compute it from"]] * 2
@@ -142,20 +125,178 @@ def test_an_instruction_is_shown_where_the_dataset_may_be_and_only_there(
     assert not [path for path in everything if "Say which kind of wood" in path.read_text(encoding="utf-8")]
 
 
-def test_pages_lead_to_the_parts_and_back(built: Path) -> None:
-    (suite,) = (path.relative_to(built).as_posix() for path in (built / "suites").glob("labels-woods-plain-v1-*.html"))
-    assert f'href="../{suite}"' in (built / "datasets/labels-1.0.0.html").read_text(encoding="utf-8")
-    results = [path.read_text(encoding="utf-8") for path in (built / "models" / "lab__first-0.8").glob("*.html")]
-    assert any(f'href="../../{suite}"' in page for page in results)
-    # Each prompt has a table on a page of its own, which leads to the parts under that prompt.
-    tables = {path: path.read_text(encoding="utf-8") for path in (built / "benchmarks").rglob("labels*.html")}
-    (table,) = (path.relative_to(built).as_posix() for path, text in tables.items() if f'/{suite}"' in text)
-    page = (built / suite).read_text(encoding="utf-8")
-    for path in (table, "datasets/labels-1.0.0.html"):
-        assert f'href="../{path}' in page
-    linked = set(re.findall(r'href="\.\./([^"#]+)', page))
-    assert [path for path in linked if not (built / path).is_file()] == []
-    fallback = (built / "part.html").read_text(encoding="utf-8")
-    files = set(re.findall(r'href="(files/parts/[^"]+)"', fallback))
-    assert len(files) == len(PARTS) + 1
-    assert [path for path in files if not (built / path).is_file()] == []
+def suite_of(built: Path, prompt: str = "plain-v1") -> str:
+    (path,) = (built / "suites").glob(f"labels-woods-{prompt}-*.html")
+    return f"suites/{path.name}"
+
+
+def settled(page: Page) -> Page:
+    """The page of a part when its files are loaded."""
+    settle(page)
+    page.wait_for_function("""(document.querySelector(".bb-part form")?.elements.part.value ?? "") !== "" """)
+    return page
+
+
+def names(page: Page) -> list[str]:
+    return page.locator(".bb-table tbody tr:visible th").all_inner_texts()
+
+
+def sort_by(page: Page, heading: str) -> None:
+    page.locator("thead th", has_text=heading).locator("button").click()
+    page.wait_for_function("document.querySelector('.bb-later') === null")
+
+
+@pytest.mark.browser
+def test_parts_are_filtered_and_sorted(built: Path, opened: Opened) -> None:
+    page = opened(suite_of(built))
+    assert names(page) == PARTS
+    page.get_by_label("Filter rows").fill("wood003")
+    assert names(page) == ["wood003"]
+    assert page.locator("[data-bb-count]").inner_text() == "1 of 6 rows"
+    page.get_by_label("Filter rows").fill("")
+    sort_by(page, "Accuracy")
+    values = [float(text) for text in page.locator("tbody td:nth-child(2) .bb-value").all_inner_texts()]
+    assert values == sorted(values)
+    sort_by(page, "Items")
+    sort_by(page, "Items")
+    sizes = dict(zip(PARTS, SIZES, strict=True))
+    assert [sizes[name] for name in names(page)] == sorted(SIZES, reverse=True)
+
+
+@pytest.mark.browser
+def test_a_row_leads_to_its_part_under_the_same_prompt(built: Path, opened: Opened) -> None:
+    page = opened(suite_of(built, "shown-v1"))
+    page.get_by_role("link", name="wood004").click()
+    settled(page)
+    assert page.locator("h2").inner_text().strip() == "wood004"
+    assert page.get_by_label("Prompt").evaluate("one => one.selectedOptions[0].text") == "shown-v1"
+    assert page.locator("[data-bb-status]").inner_text() == f"Part 5 of {len(PARTS)}, 2 results"
+    page.get_by_role("link", name="all parts under this prompt").click()
+    page.wait_for_load_state("networkidle")
+    assert page.url.endswith(suite_of(built, "shown-v1"))
+
+
+@pytest.mark.browser
+def test_values_and_labels_are_those_of_the_file(built: Path, opened: Opened) -> None:
+    page = settled(opened("part.html#part=wood003"))
+    folder = built / "files" / "parts" / "labels-1.0.0-woods"
+    context = json.loads((folder / "index.json").read_text(encoding="utf-8"))["contexts"][0]
+    file = json.loads((folder / "wood003.json").read_text(encoding="utf-8"))["contexts"][context["id"]]
+    told = {row.locator("th a").inner_text(): row for row in page.locator("[data-bb-values] tbody tr").all()}
+    assert list(told) == ["lab/first-0.8", "lab/second-0.8", "lab/worst-0.1", "baseline/drawn", "baseline/uniform"]
+    for result in context["results"]:
+        own = file["results"][result["id"]]
+        shown = told[result["model"]].locator(".bb-value").all_inner_texts()
+        assert shown == [f"{value[0]:.3f}" for value in own["values"]]
+        labels = page.get_by_role("region", name=f"Labels by {result['model']}")
+        assert labels.locator("tbody th").all_inner_texts() == file["labels"][0]
+        chosen = labels.locator("tbody td:nth-child(3)")
+        assert [text.strip() for text in chosen.all_inner_texts()] == [f"{share:.3f}" for share in own["shares"]]
+        bars = chosen.locator(".bb-bar-fill")
+        widths = bars.evaluate_all("all => all.map((one) => Number(one.getAttribute('width')))")
+        assert widths == pytest.approx([90 * share for share in own["shares"]], abs=0.06)
+        assert labels.locator("tbody td:nth-child(4)").all_inner_texts() == ["unknown"] * len(file["labels"][0])
+        assert "Unknown: no prior is measured" in labels.locator("caption").inner_text()
+    assert "Say which kind of wood the text of wood003 is about" in page.locator("[data-bb-facts]").inner_text()
+
+
+@pytest.mark.browser
+def test_readers_step_from_part_to_part_and_see_all_prompts(opened: Opened) -> None:
+    page = settled(opened("part.html"))
+
+    def shows(part: str) -> None:
+        page.wait_for_function("part => document.querySelector('.bb-part h2').textContent === part", arg=part)
+
+    assert page.get_by_role("button", name="Previous part").is_disabled()
+    page.get_by_role("button", name="Next part").click()
+    shows("wood001")
+    page.go_back()
+    shows("wood000")
+    page.locator("select[name=part]").select_option(label=f"wood{len(PARTS) - 1:03}")
+    settled(page)
+    assert page.get_by_role("button", name="Next part").is_disabled()
+    page.get_by_label("Prompt").select_option(value="all")
+    page.wait_for_function("document.querySelectorAll('[data-bb-values] tbody tr').length === 8")
+    told = [row.split("\t")[:2] for row in page.locator("[data-bb-values] tbody tr").all_inner_texts()]
+    plain = [(model, "plain-v1") for model in ("lab/second-0.8", "lab/worst-0.1", "baseline/drawn", "baseline/uniform")]
+    first = [("lab/first-0.8", prompt) for prompt in ("plain-v1", "shown-v1", "shown-other-v1")]
+    shown = [(name.split("\n")[0], prompt) for name, prompt in told]
+    assert sorted(shown) == sorted([*plain, *first, ("lab/lost-0.8", "shown-v1")])
+
+
+@pytest.mark.browser
+def test_everybody_can_read_the_pages(built: Path, opened: Opened) -> None:
+    for path in (suite_of(built), "part.html#part=wood002"):
+        page = opened(path, scheme="dark", width=390)
+        assert serious_violations(page) == [], path
+        assert page.evaluate("document.scrollingElement.scrollWidth") <= 390, path
+
+
+def assert_inert(found: Visit, address: str, *allowed: str) -> str:
+    """Check that nothing of an article acts, and return its text."""
+    page = found.page
+    told = page.locator("article").inner_text()
+    assert not re.search("[\u200b\u202e\u2066]", told)
+    assert page.evaluate("window.taken ?? null") is None
+    assert page.locator("article img, article td b, article td strong").count() == 0
+    links = page.evaluate("[...document.querySelectorAll('article a')].map((one) => one.href)")
+    assert [one for one in links if not one.startswith(address)] == [*allowed]
+    found.check(address)
+    page.context.close()
+    return told
+
+
+@pytest.mark.browser
+def test_nothing_that_a_file_says_acts(built: Path, browser: Browser, tmp_path: Path) -> None:
+    site = copied(built, tmp_path / "site")
+    for path in (site / "files" / "parts" / "labels-1.0.0-woods").glob("*.json"):
+        path.write_text(json.dumps(hostile(json.loads(path.read_text(encoding="utf-8")))), encoding="utf-8")
+    with served(site) as address:
+        for choice in ("", "#context=all"):
+            found = visit(browser, f"{address}part.html{choice}")
+            settled(found.page)
+            told = assert_inert(found, address, "https://made.test/a")
+            assert ACTS.split("<")[1] in told
+            assert r"evil/\u202egnp.\u2066exe\u200b" in told
+
+
+@pytest.mark.browser
+def test_the_table_of_parts_bears_any_name(browser: Browser, tmp_path: Path) -> None:
+    write_model(tmp_path / "runs", HOSTILE, leaning(1.0, 0.5))
+    view = MadeBoard(tmp_path / "runs", any_name=True).view
+    (section,) = view.sections
+    text = f"{HOSTILE} {TURNED}\n\n<b>"
+    names = (f"{text} 0", f"{text} 1")
+    (signature,) = section.table.signatures
+    table = replace(section.table, signatures=(replace(signature, parts=names),))
+    report = PartReport({text: text}, (), True, None, None)
+    values = (PartValue(0.5, 0.25, 0.75, None), PartValue(None, None, None, text))
+    parts = {
+        name: PartOfResult(name, {column.metric: value for column in section.columns}, report)
+        for name, value in zip(names, values, strict=True)
+    }
+    row = section.table.rows[0]
+    suite = SuiteView(section=replace(section, table=table), metrics=("ucerf",), results=((row, parts), (row, text)))
+    with served(render(replace(view, suites=(suite,)), tmp_path)) as address:
+        found = visit(browser, address + suite.page)
+        assert found.page.locator("tbody tr").count() == 2
+        # In the sentence above the table, beside what is left out, and in each row as name, fact and reason.
+        assert assert_inert(found, address).count("<script>window.taken=1</script>") >= 6
+
+
+FIELDS = ("text", "part", "model", "detail", "why_no_text", "heading", "title", "dataset")
+
+
+def hostile(value: Any, name: str = "") -> Any:
+    """What a file says, with every text that may come from outside replaced by one that would act."""
+    if isinstance(value, dict):
+        return {key: hostile(one, key) for key, one in value.items()}
+    if name == "labels" and isinstance(value, list):
+        return [[f"{ACTS}{one}" for one in value[0]], value[1]]
+    if name == "sources":
+        return [[ACTS, "javascript:window.taken=1"], [TURNED, ACTS], ["made", f"https://made.test/a, {ACTS}"]]
+    if name == "parts":
+        return [[f"{ACTS}{part}", path] for part, path in value]
+    if isinstance(value, list):
+        return [hostile(one, name) for one in value]
+    return f"{ACTS} {TURNED} {value}" if isinstance(value, str) and name in FIELDS else value

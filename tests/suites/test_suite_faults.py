@@ -12,13 +12,17 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from evaluators.backend import ChoiceRequest
 from evaluators.statistics.option_scores import option_probabilities
+from schemas.documents.dataset import Manifest
 from schemas.documents.record import Reading, Record
+from schemas.files import contract
 from schemas.files.record_columns import RecordColumns
-from schemas.files.record_files import read_parts, read_records, write_records, writing_records
-from tests.suites.commands import N_SUPPORT, SIZES, ask, board, chosen, copied, rows_of, run, run_of, told
+from schemas.files.record_files import read_parts, read_records, writing_records
+from schemas.validate import problems
+from tests.suites.commands import N_SUPPORT, SIZES, ask, board, copied, rows_of, run, run_of, told
 
 
 @pytest.mark.slow
@@ -66,93 +70,6 @@ def spoilt(records: RecordColumns, part: str, split: str, status: str | None, n:
     return found
 
 
-@pytest.mark.slow
-def test_an_altered_probability_of_a_support_split_is_found(dataset: Path, runs: Path, tmp_path: Path) -> None:
-    folder = copied(run_of(runs, "lab/first-0.8"), tmp_path / "runs" / "altered")
-    altered(folder, lambda records: spoilt(records, "wood003", "bias", None))
-    assert "no problems" in run("-m", "schemas.validate", folder)
-    assert "the answers are read differently now" in run("-m", "evaluators", "rescore", folder, status=1)
-    row = 40 + 30 + 20 + 3 * N_SUPPORT + 20 + 6
-    copied(run_of(runs, "lab/second-0.8"), tmp_path / "runs" / "sound")
-    said = board(tmp_path / "runs", dataset=dataset, out=tmp_path)
-    assert f"left out: altered/records.parquet: row {row}: the reading does not follow from the stored answers" in said
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n_scored", [30, 15])
-def test_a_rank_needs_half_of_every_split_of_every_part(
-    dataset: Path, runs: Path, tmp_path: Path, n_scored: int
-) -> None:
-    folder = copied(run_of(runs, "lab/first-0.8"), tmp_path / "runs" / "labels@1.0.0" / "lab" / "woods-x")
-    altered(folder, lambda records: spoilt(records, "wood003", "bias", "failed", 32 - n_scored))
-    run("-m", "evaluators", "rescore", folder)
-    counts = told(folder / "result.json")["counts"]
-    assert counts["scored"] / counts["items"] > 0.95
-    board(tmp_path / "runs", dataset=dataset, out=tmp_path)
-    # The board adds the rows of the baselines.
-    row = next(row for row in rows_of(tmp_path, "woods") if row["model"] == "lab/first-0.8")
-    if n_scored < 16:
-        assert row["rank_best"] is None
-        why = "15 of 32 items of wood003/bias scored; a rank needs at least half of each split"
-        assert row["unranked_reason"] == why
-    else:
-        assert row["rank_best"] == 1
-        # Two of the 32 items of a split of one part are missing.
-        n_parts = len(json.loads((folder / "result.json").read_text())["signature"]["parts"])
-        primary = float(row["accuracy"])
-        assert float(row["ranked_by_worst"]) == pytest.approx(primary * (1 - 2 / 32 / n_parts))
-
-
-@pytest.mark.slow
-def test_missing_and_mixed_parts_are_problems(runs: Path, tmp_path: Path) -> None:
-    folder = copied(run_of(runs, "lab/first-0.8"), tmp_path / "lost")
-    path = folder / "records.parquet"
-    records = read_records(path)
-    write_records(path, [record for record in records if record.config != "wood002"])
-    said = run("-m", "schemas.validate", folder, status=1)
-    assert "holds no record of part wood002, which the signature names; run the model again" in said
-    torn = [record for record in records if record.config == "wood002"]
-    with writing_records(path) as add:
-        add([*torn[:10], *(record for record in records if record.config != "wood002")])
-        add(torn[10:])
-    said = run("-m", "schemas.validate", folder, status=1)
-    assert "config 'wood002' began in row 1 and was followed by others; keep the records of a config together" in said
-
-
-@pytest.mark.slow
-def test_names_of_suites_are_checked(dataset: Path, tmp_path: Path) -> None:
-    copy = copied(dataset, tmp_path / "labels")
-    manifest = told(copy / "dataset.json")
-    for suites, said in (
-        ([{"name": "wood001", "configs": ["wood002"]}], "'wood001' is the name of another suite or config"),
-        ([{"name": "woods", "configs": ["oak"]}], "'woods' names config 'oak', which has no splits"),
-        ([{"name": "woods", "configs": []}], "suites[0].configs"),
-    ):
-        (copy / "dataset.json").write_text(json.dumps(manifest | {"suites": suites}), encoding="utf-8")
-        assert said in run("-m", "schemas.validate", copy, status=1)
-    for options, said in (
-        (("--part", "oak"), "part 'oak' is not in suite 'woods'; have: wood000, wood001"),
-        (
-            ("--config", "wood001", "--part", "wood001"),
-            "--part is for a suite, and 'wood001' is a single config; leave",
-        ),
-        (("--config", "oak"), "config 'oak' is not in dataset 'labels'; have: woods, wood000"),
-        (
-            ("--backend", "baseline", "--model", "stereotype"),
-            "baseline/stereotype needs to know first_mentioned, last_m",
-        ),
-    ):
-        assert said in ask(dataset, tmp_path / "runs", *options, status=1)
-    assert not list(tmp_path.rglob("*.sqlite"))
-
-
-def test_many_failures_end_a_suite_and_keep_its_answers(dataset: Path, tmp_path: Path) -> None:
-    said = ask(dataset, tmp_path, PLANTED_FAILS="wood00", status=3)
-    assert re.search(r"requests failed, more than the \d+ that may .*; last error: planted", said)
-    assert not list(tmp_path.rglob("*.parquet"))
-    assert len(list(tmp_path.rglob("responses.sqlite"))) == 1
-
-
 def with_options(record: Record, options: tuple[str, ...]) -> Record:
     """Return a record as if more options, all of them improbable, had been offered."""
     (exchange,) = record.exchanges
@@ -179,62 +96,82 @@ def with_options(record: Record, options: tuple[str, ...]) -> Record:
 
 
 @pytest.mark.slow
-def test_other_options_than_those_of_the_dataset_are_other_items(dataset: Path, runs: Path, tmp_path: Path) -> None:
-    """Baselines that are offered nonsense do badly, so that a model would pass them by offering it."""
-    copied(run_of(runs, "lab/first-0.8"), tmp_path / "runs" / "a")
-    folder = copied(run_of(runs, "lab/second-0.8"), tmp_path / "runs" / "b")
-    altered(folder, lambda records: [with_options(record, (" qq", " zz")) for record in records])
-    run("-m", "evaluators", "rescore", folder)
-    said = board(tmp_path / "runs", dataset=dataset, out=tmp_path / "site1")
-    assert re.search(r"left out: b/records.parquet: row 1: item '\S+' is not asked or described as in labels@", said)
-    altered(folder, lambda records: [with_options(record, (" qq", " qq")) for record in records])
-    run("-m", "evaluators", "rescore", folder)
-    said = board(tmp_path / "runs", dataset=dataset, out=tmp_path / "site2")
+def test_a_board_leaves_out_altered_suites_and_ranks_no_part_without_half_of_its_answers(
+    dataset: Path, runs: Path, tmp_path: Path
+) -> None:
+    """Baselines that are offered other options do badly, so that a model would pass them by offering nonsense."""
+    changes: dict[str, tuple[str, Callable[[RecordColumns], list[Any]]]] = {
+        "probability": ("lab/first-0.8", lambda records: spoilt(records, "wood003", "bias", None)),
+        "options": ("lab/first-0.8", lambda records: [with_options(record, (" qq", " zz")) for record in records]),
+        "twice": ("lab/first-0.8", lambda records: [with_options(record, (" qq", " qq")) for record in records]),
+        "ranked": ("lab/first-0.8", lambda records: spoilt(records, "wood003", "bias", "failed", 2)),
+        "unranked": ("lab/second-0.8", lambda records: spoilt(records, "wood003", "bias", "failed", 17)),
+    }
+    for name, (model, change) in changes.items():
+        folder = copied(run_of(runs, model), tmp_path / "runs" / name)
+        altered(folder, change)
+        if name != "probability":
+            run("-m", "evaluators", "rescore", folder)
+    said = board(tmp_path / "runs", dataset=dataset, out=tmp_path)
+    row = 40 + 30 + 20 + 3 * N_SUPPORT + 20 + 6
+    place = f"probability/records.parquet: row {row}"
+    assert f"left out: {place}: the reading does not follow from the stored answers" in said
+    assert re.search(
+        r"left out: options/records.parquet: row 1: item '\S+' is not asked or described as in labels@", said
+    )
     assert "offers an option or an outcome twice" in said
+    rows = {row["model"]: row for row in rows_of(tmp_path / "built", "woods")}
+    ranked, unranked = rows["lab/first-0.8"], rows["lab/second-0.8"]
+    assert ranked["rank_best"] == 1
+    # Two of the 32 items of a split of one part are missing.
+    assert float(ranked["ranked_by_worst"]) == pytest.approx(float(ranked["accuracy"]) * (1 - 2 / 32 / len(SIZES)))
+    assert unranked["rank_best"] is None
+    why = "15 of 32 items of wood003/bias scored; a rank needs at least half of each split"
+    assert unranked["unranked_reason"] == why
 
 
 @pytest.mark.slow
-def test_missing_answers_of_a_part_count_as_wrong_at_the_gate(runs: Path, tmp_path: Path) -> None:
-    folder = copied(run_of(runs, "lab/first-0.8"), tmp_path / "runs" / "labels@1.0.0" / "lab" / "woods-x")
-
-    def right_ones(records: RecordColumns) -> list[Record]:
-        """Return the records with two right answers of split test in each part, and failures in place of the others."""
-        kept: dict[str, int] = {}
-        found = []
-        for record in records:
-            if record.split == "test" and record.reading is not None:
-                if chosen(record) != record.target or kept.get(record.config, 0) == 2:
-                    record = failed(record)
-                else:
-                    kept[record.config] = kept.get(record.config, 0) + 1
-            found.append(record)
-        return found
-
-    altered(folder, right_ones)
-    said = run("-m", "evaluators", "rescore", folder, "--max-failure-rate", "0.5")
-    worst = sum(2 / n for n in SIZES) / len(SIZES)
-    assert f"accuracy 1.000, or {worst:.3f} with missing answers as wrong ones, is worse than the baseline " in said
-    said = run("-m", "evaluators", "rescore", folder, status=3)
-    assert "items failed, more than the share of 0.05 that may" in said
-
-
-@pytest.mark.slow
-def test_parts_in_another_order_are_refused_and_empty_row_groups_ignored(runs: Path, tmp_path: Path) -> None:
-    folder = copied(run_of(runs, "lab/first-0.8"), tmp_path / "runs" / "turned")
+def test_lost_torn_and_moved_parts_are_problems_and_empty_row_groups_are_not(runs: Path, tmp_path: Path) -> None:
+    folder = copied(run_of(runs, "lab/first-0.8"), tmp_path / "turned")
     path = folder / "records.parquet"
     records = read_records(path)
     parts = [[one for one in records if one.config == name] for name in dict.fromkeys(one.config for one in records)]
+    torn = [parts[2][:10], *parts[:2], *parts[3:], parts[2][10:]]
+    for written, said in (
+        ([*parts[:2], *parts[3:]], "holds no record of part wood002, which the signature names; run the model again"),
+        (torn, "config 'wood002' began in row 1 and was followed by others; keep the records of a config together"),
+        (parts[::-1], "its parts stand in another order than in the signature; run the model again"),
+    ):
+        with writing_records(path) as add:
+            for part in written:
+                add(part)
+        assert said in "\n".join(problems(folder))
     with writing_records(path) as add:
         for part in parts:
             add([])
             add(part)
     assert pq.ParquetFile(path).num_row_groups == 12
     assert [len(part) for part in read_parts(path)] == [len(part) for part in parts]
-    with writing_records(path) as add:
-        for part in parts[::-1]:
-            add(part)
-    said = run("-m", "schemas.validate", folder, status=1)
-    assert "its parts stand in another order than in the signature; run the model again" in said
+
+
+@pytest.mark.slow
+def test_names_of_suites_are_checked(dataset: Path, tmp_path: Path) -> None:
+    manifest = told(dataset / "dataset.json")
+    for suites, said in (
+        ([{"name": "wood001", "configs": ["wood002"]}], "'wood001' is the name of another suite or config"),
+        ([{"name": "woods", "configs": ["oak"]}], "'woods' names config 'oak', which has no splits"),
+    ):
+        with pytest.raises(DataError, match=said):
+            contract.load(manifest | {"suites": suites}, Manifest, where="dataset.json")
+    for options, said in (
+        (("--part", "oak"), "part 'oak' is not in suite 'woods'; have: wood000, wood001"),
+        (
+            ("--config", "wood001", "--part", "wood001"),
+            "--part is for a suite, and 'wood001' is a single",
+        ),
+    ):
+        assert said in ask(dataset, tmp_path / "runs", *options, status=1)
+    assert not list(tmp_path.rglob("*.sqlite"))
 
 
 @pytest.mark.slow
@@ -243,5 +180,3 @@ def test_a_config_takes_over_the_answers_of_its_suite(dataset: Path, tmp_path: P
     log = tmp_path / "log"
     ask(dataset, tmp_path, "--config", "wood001", PLANTED_LOG=log)
     assert not log.exists()
-    ask(dataset, tmp_path, "--config", "wood002", "--prompt", "shown-v1", PLANTED_LOG=log)
-    assert log.exists()
