@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from annotated_types import Gt, MinLen
+from annotated_types import MinLen
 from typing_extensions import override
 
 from schemas.documents.base import Count, Distinct, Document, Name, Positive, Text, repeated
@@ -155,13 +155,6 @@ class PaperRun(Document):
     """How and when they were counted."""
     uncounted: Line | None = None
     """Why nothing was counted; None if it was."""
-    unasked: Line | None = None
-    """Why no model was asked here, if it is not for the time alone."""
-
-    @property
-    def n_parts(self) -> int:
-        """The number of configs and prompts."""
-        return len(self.configs) * len(self.prompts)
 
     @override
     def problems(self) -> Iterator[str]:
@@ -172,23 +165,6 @@ class PaperRun(Document):
                 yield "answers: published answers are imported, so that nothing is counted; leave the numbers out"
         elif n_known not in (0, len(counts)) or (n_known == 0) != (self.uncounted is not None):
             yield "give n_requests, n_prompt_tokens, n_completion_tokens and counted, or uncounted with the reason"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnkeptRun(Document):
-    """What a run of a model here took whose results the repository does not hold."""
-
-    run: Name
-    model: ModelId
-    n_parts: Positive
-    """Number of configs and prompts that were asked."""
-    n_requests: Count
-    seconds: Annotated[float, Gt(0)]
-    device: Line
-    why: Line
-    """Why the results are not kept."""
-    missing: Line | None = None
-    """Why the model was not asked the rest; None if it was asked everything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,7 +209,6 @@ class Reproduction(Document):
     runs: tuple[PaperRun, ...] = ()
     no_runs: Line | None = None
     """Why the paper's models cannot be asked by a command; None if there are runs."""
-    unkept: tuple[UnkeptRun, ...] = ()
 
     @override
     def problems(self) -> Iterator[str]:
@@ -255,11 +230,9 @@ class Reproduction(Document):
             ("runs", names),
             ("parts", [part.number for part in self.parts]),
             ("models", [model.label for model in self.models]),
-            ("unkept", [f"{one.run} of {one.model}" for one in self.unkept]),
         ):
             for value in repeated(values):
                 yield f"{kind}: {value} stands twice; keep one"
-        named = [(f"parts: {part.number}", part.runs) for part in self.parts]
-        for where, runs in (*named, ("unkept", [one.run for one in self.unkept])):
-            if unknown := sorted({*runs} - {*names}):
-                yield f"{where}: '{unknown[0]}' is no run; have: {', '.join(names) or 'none'}"
+        for part in self.parts:
+            if unknown := sorted({*part.runs} - {*names}):
+                yield f"parts: {part.number}: '{unknown[0]}' is no run; have: {', '.join(names) or 'none'}"
