@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from string import Template
 from types import ModuleType
@@ -18,7 +19,7 @@ from typing_extensions import override
 
 from biasboard.building import build_if_missing, builder_application
 from biasboard.ground.command_line import call, one_line_errors
-from biasboard.ground.errors import ConfigError, DataError, RunError
+from biasboard.ground.errors import BiasboardError, ConfigError, DataError, RunError
 from biasboard.ground.kinds import BACKENDS, BENCHMARKS, BUILDERS, CALIBRATIONS, METRICS, PAGES, SHAPES, TASKS
 from biasboard.ground.options import Only, with_options
 from biasboard.ground.plugins import PACKAGES, VARIABLE, PlugIns, added_folders
@@ -179,6 +180,23 @@ def _checked(dotted: str, model: str, options: BackendOptions, root: Path) -> No
             raise ConfigError(f"{kind.word} {name}: no task '{min(unknown)}'; have: {', '.join(TASKS.names())}")
         raise ConfigError(f"{kind.word} {name}: no embedded dataset has items for it; check the builder that has")
     print(f"written, and computed again from the stored answers: {n_runs} result{'s' * (n_runs != 1)}, all the same")
+    for line in _same_identities(name, model, options, backend) if kind is BACKENDS else ():
+        print(line)
+
+
+def _same_identities(name: str, model: str, options: BackendOptions, opened: Backend) -> Iterator[str]:
+    """Yield a line for each given option of a backend without which its model is the same: answers are shared then."""
+    given = options.backend_option or ()
+    for one in given:
+        try:
+            other = open_backend(name, model, replace(options, backend_option=tuple(set(given) - {one})))
+        except BiasboardError:
+            continue  # It is needed.
+        if other.model.identity_sha256 == opened.model.identity_sha256:
+            yield (
+                f"warning: the model is the same without {one}, so that answers with and without it are taken for each "
+                "other; make it part of identified_model, unless it cannot change an answer"
+            )
 
 
 def _studies(kind: PlugIns, name: str, module: ModuleType, root: Path, folder: Path) -> Iterator[Study]:

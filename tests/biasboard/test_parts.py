@@ -115,9 +115,12 @@ def test_a_part_with_a_fault_is_told(folder: Path) -> None:
 def test_an_option_outside_the_identity_is_told(folder: Path) -> None:
     run("-m", "biasboard", "new", "backend", "brief", "--out", "brief", cwd=folder, status=0)
     file = folder / "brief/evaluators/backends/brief.py"
+    check = ("-m", "biasboard", "check", file, "--backend-option", "slope=2")
     text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace(', "slope": str(own.slope)}', "}").replace('{"name", "slope"}', '{"name"}'))
+    assert "the model is the same without slope=2, so that answers" in run(*check, cwd=folder, status=0).stdout
     file.write_text(text.replace(', "slope": str(own.slope)}', "}"))
-    lacking = run("-m", "biasboard", "check", file, "--backend-option", "slope=2", cwd=folder, status=1).stderr
+    lacking = run(*check, cwd=folder, status=1).stderr
     assert "the identity of its model lacks slope, which IDENTIFIED names" in lacking
 
 
