@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -25,9 +25,6 @@ from builders.synthbias.checks.catalogue import ABOUT_OCCUPATIONS, CATALOGUE, LI
 from builders.synthbias.checks.check import SEVERITIES, SentenceFinding, Severity, at_least
 from builders.synthbias.checks.sentence import Collection, Sentence, required
 from builders.synthbias.own_sentences import FORM, sentence_of, sides_of
-
-if TYPE_CHECKING:
-    pass
 
 CHECKS = ("broken_row", "two_occupations", "wrong_answer", "one_sided", "telling_place", *LINT)
 """Names of all checks that a report can name."""
