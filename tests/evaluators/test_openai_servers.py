@@ -326,13 +326,13 @@ def test_what_an_endpoint_accepts_is_learnt_once(name: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("source", "words"),
+    "words",
     [
-        (QWEN, "This model only support stream mode, please enable the stream parameter to access the model."),
-        (QWEN, "parameter.enable_thinking must be set to false for non-streaming calls"),
+        "This model only support stream mode, please enable the stream parameter to access the model.",
+        "parameter.enable_thinking must be set to false for non-streaming calls",
     ],
 )
-def test_an_endpoint_that_only_streams_is_read_as_a_stream(source: str, words: str) -> None:
+def test_an_endpoint_that_only_streams_is_read_as_a_stream(words: str) -> None:
     def answer(sent: Body) -> Raw:
         if not sent.get("stream"):
             return plain(fault(words, code="invalid_parameter_error"), 400)

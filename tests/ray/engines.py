@@ -1,13 +1,9 @@
-"""Backends that workers of a test open; as a program, a run on a cluster that loses its driver.
-
-``python engines.py DATASET OUT FOLDER``
-"""
+"""Backends that workers of a test open."""
 
 from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -32,8 +28,6 @@ from evaluators.runs.ask.pipeline import Finished, run
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
-from evaluators.stores.read_only import read_answers
-from evaluators.stores.store import STORE
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.documents.result import Model
@@ -114,20 +108,6 @@ def die_once(scripted: Scripted) -> None:
         die(scripted)
 
 
-@dataclass(frozen=True)
-class KillDriver:
-    """As a machine that is switched off, once something is in the store."""
-
-    driver: int
-    out: Path
-
-    def __call__(self, _scripted: Scripted) -> None:
-        wait_until(lambda: any(len(read_answers(path)) >= 20 for path in self.out.rglob(STORE)))
-        os.kill(self.driver, signal.SIGKILL)
-        # Whoever lost its driver must not live on by itself.
-        wait_until(lambda: False)
-
-
 @contextmanager
 def opened(opener: Callable[[], Backend], *, n_workers: int = 2) -> Iterator[RayBackend]:
     """The backend on workers of a local cluster."""
@@ -144,14 +124,3 @@ def finish(dataset: Path, out: Path, backend: Backend, *, rate: float = 0.0) -> 
     selection = select(dataset, manifest, manifest.splits[0].config)
     prompt = prompt_of(TASK, "mcq2-v1")
     return run(Plan(selection, TASK, prompt), backend, RunOptions(root=out, max_failure_rate=rate, command="tests"))
-
-
-if __name__ == "__main__":
-    given_dataset, given_out, given_folder = map(Path, sys.argv[1:])
-
-    def open_scripted() -> Scripted:
-        return Scripted(given_folder, at=" room 60 ", does=KillDriver(driver, given_out))
-
-    driver = os.getpid()
-    with opened(open_scripted, n_workers=1) as backend_of_program:
-        finish(given_dataset, given_out, backend_of_program)

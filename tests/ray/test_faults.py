@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -11,30 +9,15 @@ from pathlib import Path
 import pytest
 
 from biasboard.ground.errors import ConfigError, RunError
-from evaluators.stores.read_only import read_answers
-from evaluators.stores.store import STORE
-from schemas.documents.result import Result
 from schemas.folders.run_folder import read_run
 from tests.ray.engines import LIMITS, LOG, Scripted, die, die_once, fail, finish, opened
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("cluster")]
 
 
-def asked(folder: Path) -> list[str]:
-    """Hashes of the requests that were answered by workers, in order."""
-    return (folder / LOG).read_text().splitlines()
-
-
-@pytest.fixture
-def expected(dataset: Path, tmp_path: Path) -> Result:
-    """The result of a run without a cluster."""
+def test_a_killed_worker_loses_nothing(dataset: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "alone").mkdir()
-    return finish(dataset, tmp_path / "alone", Scripted(tmp_path / "alone")).result
-
-
-def test_a_killed_worker_loses_nothing(
-    dataset: Path, tmp_path: Path, expected: Result, capfd: pytest.CaptureFixture[str]
-) -> None:
+    expected = finish(dataset, tmp_path / "out-alone", Scripted(tmp_path / "alone")).result
     with opened(partial(Scripted, tmp_path, at=" room 50 ", does=die_once, n_workers=2)) as backend:
         result = finish(dataset, tmp_path / "out", backend).result
     assert (tmp_path / "died").exists()
@@ -45,7 +28,7 @@ def test_a_killed_worker_loses_nothing(
     assert (result.model, result.metrics, result.records) == (expected.model, expected.metrics, expected.records)
     assert result.environment.settings == {**expected.environment.settings, "cluster": "ray", "workers": "2"}
     assert result.environment.packages.keys() == {*expected.environment.packages, "ray"}
-    times = Counter(asked(tmp_path))
+    times = Counter((tmp_path / LOG).read_text().splitlines())
     assert len(times) == result.usage.n_requests
     # Only what the dead worker had not handed over yet is asked again.
     assert sum(times.values()) - len(times) <= LIMITS.n_texts
@@ -71,28 +54,6 @@ def test_workers_that_fail_at_everything_end_the_run(dataset: Path, tmp_path: Pa
         finish(dataset, tmp_path / "out", backend, rate=1.0)
     assert "4 tries in a row failed" in str(caught.value)
     assert "OSError: made to fail" in str(caught.value)
-
-
-def test_a_run_whose_driver_is_killed_goes_on_where_it_stopped(dataset: Path, tmp_path: Path, expected: Result) -> None:
-    program = Path(__file__).with_name("engines.py")
-    lost = tmp_path / "lost"
-    lost.mkdir()
-    killed = subprocess.run(
-        [sys.executable, str(program), str(dataset), str(tmp_path / "out"), str(lost)],
-        cwd=Path(__file__).parents[2],
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": ".", "HOME": str(tmp_path)},
-        timeout=300,
-        check=False,
-    )
-    assert killed.returncode == -9
-    (store,) = (tmp_path / "out").rglob(STORE)
-    stored = set(read_answers(store))
-    assert 20 <= len(stored) < 200
-    with opened(partial(Scripted, tmp_path)) as backend:
-        result = finish(dataset, tmp_path / "out", backend).result
-    assert result.records == expected.records
-    assert set(asked(tmp_path)).isdisjoint(stored)
-    assert len(asked(tmp_path)) == len(set(asked(tmp_path))) == result.usage.n_requests - len(stored)
 
 
 def break_down() -> Scripted:
