@@ -1,4 +1,4 @@
-"""What tests rely on: no network and no keys, commands as in a fresh process, and skips that CI refuses."""
+"""What tests rely on: no network and no keys, and skips that CI refuses."""
 
 from __future__ import annotations
 
@@ -44,26 +44,3 @@ def test_ci_refuses_skipped_tests(reason: str, exit_code: int, tmp_path: Path) -
     done = run(*command, fresh=True, CI="true", status=exit_code)
     assert "1 passed, 1 skipped" in done.stdout
     assert ("skipped, which CI does not allow" in done.stdout) == bool(exit_code)
-
-
-PROGRAM = """
-import os, sys
-print(sys.argv, os.getcwd(), os.environ.get("WORD"), __name__, sys.stdin.read())
-print(sys.path[0] in ("", os.getcwd()), file=sys.stderr)
-import atexit
-atexit.register(print, "at the end")
-sys.exit(int(sys.argv[1]))
-"""
-
-
-@pytest.mark.slow
-def test_a_command_is_as_a_process_of_its_own_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    done = run("-c", PROGRAM, "7", "a b", cwd=tmp_path, input="asked", WORD="given", status=7)
-    assert done.stdout == f"['-c', '7', 'a b'] {tmp_path} given __main__ asked\nat the end\n"
-    assert done.stderr == "True\n"
-    warns = "import warnings; warnings.warn('mind')"
-    run("-c", warns, status=0)
-    assert "UserWarning: mind" in run("-W", "error", "-c", warns, status=1).stderr
-    run("-c", "import evaluators.task, os; evaluators.task.LEFT = 1; os.environ['LEFT'] = 'x'", status=0)
-    seen = "import evaluators.task as t, os; print(hasattr(t, 'LEFT'), 'LEFT' in os.environ)"
-    assert run("-c", seen, status=0).stdout == "False False\n"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -48,12 +47,3 @@ def test_the_command_and_its_version_are_those_of_the_distribution() -> None:
 def test_a_shell_completes_commands_and_options() -> None:
     done = biasboard(_BIASBOARD_COMPLETE="complete_bash", COMP_WORDS="biasboard run --da", COMP_CWORD="2")
     assert "--dataset" in done.stdout.split(), done.stderr
-
-
-@pytest.mark.slow
-def test_builders_are_commands_and_publishing_is_none_of_them(tmp_path: Path) -> None:
-    listed = biasboard("build").stdout
-    biasboard("build", "synthbias", "--limit", "4", cwd=tmp_path, status=0)
-    assert (tmp_path / "out/datasets/synthbias/dataset.json").is_file()
-    assert "biasboard build publish" not in listed
-    assert "HF_HUB_OFFLINE forbids asking the Hub" in biasboard("publish", tmp_path, "--repo", "acme/data").stderr

@@ -15,10 +15,8 @@ import pytest
 from tokenizers import Tokenizer
 
 from biasboard.ground.errors import ConfigError
-from evaluators.backend import ChoiceRequest, GenerateRequest
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.transformers.transformers_backend import TransformersBackend, open_backend
-from evaluators.models.tokenizer import load_tokenizer
+from evaluators.backends.transformers.transformers_backend import open_backend
 from evaluators.runs.ask.context_limit import check_context
 from evaluators.runs.plan.earlier_answers import AnswerStores
 from evaluators.runs.plan.plan import Plan
@@ -29,7 +27,6 @@ from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_run
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint
 from tests.evaluators.invoking import evaluators
-from tests.evaluators.made_data import save_tiny_llama
 from tests.evaluators.test_packed_scoring import save_model
 from tests.evaluators.word_problems import N_ITEMS, build
 
@@ -149,20 +146,6 @@ def test_what_does_not_fit_is_left_out_where_that_is_wanted(
     )
     with pytest.raises(ConfigError, match="nothing was asked"):
         check_context([long], backend, stores, 0.05, leave_out=True)
-
-
-def test_the_needed_tokens_are_those_that_a_model_is_given(tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="the extra hf is not installed")
-    save_tiny_llama(tmp_path)
-    backend = open_backend(str(tmp_path), BackendOptions(device="cpu"))
-    assert isinstance(backend, TransformersBackend)
-    tokenizer = load_tokenizer(str(tmp_path))
-    choice = ChoiceRequest(prompt="The nurse refers to the", options=(" nurse", " a man of many words"), outcomes=())
-    text = GenerateRequest(prompt="The nurse", max_tokens=9)
-    rows = tokenizer.rows(choice)
-    assert not isinstance(rows, str)
-    expected = [max(map(len, rows.ids)), len(tokenizer.context_ids("The nurse")) + 1]
-    assert (backend.context_tokens, list(backend.needed_tokens([choice, text]))) == (256, expected)
 
 
 @pytest.mark.slow
