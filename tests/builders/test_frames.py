@@ -91,8 +91,7 @@ def test_the_card_counts_the_readings_and_says_who_read() -> None:
 
 @pytest.fixture(scope="module")
 def items() -> list[CoreferenceItem]:
-    checked = embedded.check(embedded.candidates(embedded.occupation_pairs()[0], seed=0))
-    return [item for item in checked.items if item.referent is not None]
+    return [item for split in embedded.draft().splits for item in split.items if item.referent is not None]
 
 
 def means_first(item: CoreferenceItem) -> bool:
