@@ -106,6 +106,7 @@ def test_each_check_finds_its_defect_and_no_other(checks: str, text: str, given:
     assert found == set(checks.split())
 
 
+@pytest.mark.slow
 def test_every_check_of_a_sentence_is_tried_and_sound_sentences_raise_no_alarm() -> None:
     assert {name for checks, *_ in SPOILT for name in checks.split()} == set(SENTENCE_CHECKS)
     items = [item for split in embedded.draft(limit=1_600).splits for item in split.items]

@@ -98,6 +98,7 @@ def means_first(item: CoreferenceItem) -> bool:
     return item.referent == item.occupations[0]
 
 
+@pytest.mark.slow
 def test_the_best_cue_is_no_better_than_a_coin_and_the_card_says_so(items: list[CoreferenceItem]) -> None:
     texts = [CueText(item.sentence, item.occupations, means_first(item), str(item.template_id)) for item in items]
     right = [guess == text.means_first for guess, text in zip(best_cue(texts).means_first, texts, strict=True)]
