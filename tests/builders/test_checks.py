@@ -53,7 +53,6 @@ SPOILT: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
     ("", SOUND, {}),
     ("", SOUND, {"type": "type2", "referent": "cook", "claimed": Claims(pronoun="he", label="pro", case="nominative")}),
     ("one_sentence multi_sentence", f"{SOUND} Then it rained.", {}),
-    ("one_sentence", SOUND.removesuffix("."), {}),
     ("spelling spacing", SOUND.replace("met", "met "), {}),
     ("doubled_word", SOUND.replace("old", "old old"), {}),
     ("missing_occupation two_occupations", SOUND.replace("cook", "robot"), {}),
