@@ -26,7 +26,6 @@ from evaluators.backend import (
 from evaluators.backend_options import BackendOptions
 from evaluators.models.model_files import CONFIG, check_folder, hub_commit, settings_of
 from evaluators.models.pretrained import is_loader
-from evaluators.models.thinking_aloud import capabilities_of, obstacles_of
 from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer
 from schemas.documents.result import Model
 
@@ -93,7 +92,7 @@ def outline_of(backend: str, model: str, options: BackendOptions) -> Outline:
             identity_sha256=strict_json.sha256({"outline": name}),
         ),
         tokenizer=tokenizer,
-        capabilities=capabilities_of(tokenizer),
-        runtime=Runtime(obstacles=obstacles_of(tokenizer)),
+        capabilities=tokenizer.capabilities,
+        runtime=Runtime(obstacles=tokenizer.obstacles),
         context_tokens=options.max_model_len or (size if isinstance(size, int) and size > 0 else None),
     )

@@ -46,7 +46,6 @@ from evaluators.backends.openai.pacing import Patience
 from evaluators.backends.openai.probe import Probe
 from evaluators.backends.openai.protocol import Call
 from evaluators.backends.openai.scoring import FirstTokens, Methods, scoring_methods
-from evaluators.models.thinking_aloud import arguments_of, conditions_of
 from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer, local_name
 from schemas.documents.result import Model
 
@@ -142,7 +141,7 @@ class OpenAIBackend(Backend):
     def _conditions(self) -> dict[str, str]:
         """What the answers depend on beside the model and the prompt, as it was when the endpoint was probed."""
         options = self.options
-        chosen = conditions_of(options, 0)
+        chosen = options.chat_conditions(0)
         if options.reasoning_effort is not None:
             chosen["reasoning_effort"] = options.reasoning_effort
         if fields := json_object("--extra-body", options.extra_body):
@@ -180,7 +179,7 @@ class OpenAIBackend(Backend):
             "batch": options.batch,
             "extra-body": f"'{options.extra_body}'" if options.extra_body else None,
             "reasoning-effort": options.reasoning_effort,
-            **arguments_of(options),
+            **options.chat_arguments,
         }
         headers = (f"--header {header.partition('=')[0]}=$VALUE" for header in options.header or ())
         return (*as_arguments(arguments), *headers)

@@ -33,12 +33,13 @@ from evaluators.backend import (
     Response,
     Runtime,
     Sent,
+    in_run,
+    plan_blocks,
 )
 from evaluators.backend import open_backend as open_engine
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.ray.cluster import Cluster, LostError, Needs, join
 from evaluators.backends.ray.worker import Message, Opened, Progress, environment, versions
-from evaluators.models.request_blocks import in_run, plan_blocks
 from schemas.documents.result import Model
 
 logger = logging.getLogger(__name__)

@@ -33,23 +33,16 @@ from evaluators.backend import (
     Runtime,
     Sent,
     TokenCount,
+    ask_with_thinking,
     check_model_id,
     identified_model,
+    plan_blocks,
 )
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.vllm.engine import Continuation, Done, EngineSettings, ModelSpecs, Work, specs_of
 from evaluators.backends.vllm.pool import InProcess, Workers, environments_of
 from evaluators.models.model_files import chosen_adapters, find_files, find_model, opening_arguments
 from evaluators.models.option_trie import end_logprobs, option_logprobs, questions
-from evaluators.models.request_blocks import plan_blocks
-from evaluators.models.thinking_aloud import (
-    arguments_of,
-    ask_with_thinking,
-    capabilities_of,
-    conditions_of,
-    obstacles_of,
-    thinking_tokens_of,
-)
 from evaluators.models.tokenizer import ModelTokenizer, TokenRows, load_tokenizer, unknown_token
 from schemas.documents.result import Model
 
@@ -93,7 +86,7 @@ class VllmBackend(Backend):
     def runtime(self) -> Runtime:
         """The device, versions and settings of the engines; only the device before the first request."""
         runtime = Runtime(device=self.specs.device_name) if self.loaded is None else self.loaded.runtime
-        return replace(runtime, obstacles={**runtime.obstacles, **obstacles_of(self.tokenizer)})
+        return replace(runtime, obstacles={**runtime.obstacles, **self.tokenizer.obstacles})
 
     def pool(self) -> InProcess | Workers:
         """Return the engines, and load the model on the first call.
@@ -242,8 +235,8 @@ def open_backend(model: str, options: BackendOptions) -> VllmBackend:
     specs = specs_of(settings)
     environments = environments_of(specs, options)
     tokenizer = load_tokenizer(tokenizer_files.location, tokenizer_files.commit, **options.chat_settings)
-    thinking_tokens = thinking_tokens_of(options, tokenizer)
-    conditions = conditions_of(options, thinking_tokens)
+    thinking_tokens = tokenizer.thinking_tokens(options.thinking_tokens)
+    conditions = options.chat_conditions(thinking_tokens)
     if chosen.of_contexts is not None:
         chosen.of_contexts.check_base(
             files.identity,
@@ -271,7 +264,7 @@ def open_backend(model: str, options: BackendOptions) -> VllmBackend:
         "data-parallel": options.data_parallel,
         "chat": options.chat,
         "end-logprobs": options.end_logprobs,
-        **arguments_of(options),
+        **options.chat_arguments,
     }
     return VllmBackend(
         settings=settings,
@@ -279,7 +272,7 @@ def open_backend(model: str, options: BackendOptions) -> VllmBackend:
         tokenizer=tokenizer,
         specs=specs,
         thinking_tokens=thinking_tokens,
-        capabilities=capabilities_of(tokenizer),
+        capabilities=tokenizer.capabilities,
         with_end=bool(options.end_logprobs),
         chunk_texts=_CHUNK_TEXTS_CPU if specs.device_type == "cpu" else _CHUNK_TEXTS,
         arguments=opening_arguments(files, options, specs.precision, arguments),
