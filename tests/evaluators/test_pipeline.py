@@ -22,8 +22,7 @@ from evaluators.runs.ask.pipeline import run as run_plan
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
-from evaluators.stores.read_only import read_answers
-from evaluators.stores.store import ResponseStore
+from evaluators.stores.store import ResponseStore, read_answers
 from evaluators.task import Asked, prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.documents.record import ExchangeStatus

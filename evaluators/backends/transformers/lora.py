@@ -27,14 +27,13 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, RunError, import_extra
 from biasboard.ground.plain_text import one_line, printable
 from biasboard.ground.strict_json import JsonValue
-from evaluators.adapter_set import SETTINGS, WEIGHTS, base_identity
+from evaluators.adapter_set import SETTINGS, WEIGHTS, Likelihoods, TrainingContext, base_identity
 from evaluators.backend import GenerateRequest
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.load import LoadedModel, context_tokens_of, load_model
 from evaluators.backends.transformers.plain_scoring import PlainScorer
 from evaluators.models.pretrained import refusals
 from evaluators.models.tokenizer import TokenRows
-from evaluators.trainer import Likelihoods, TrainingContext
 from schemas.documents.adapters import BaseModel, Hyperparameters
 
 if TYPE_CHECKING:
