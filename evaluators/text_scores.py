@@ -117,12 +117,7 @@ def write_scores(folder: Path, scores: TextScores) -> ScoresFile | None:
     return ScoresFile(path=SCORES, sha256=sha256_file(path), n_rows=len(rows), scorers=named)
 
 
-def score_texts(
-    texts: Sequence[str],
-    scorers: Sequence[TextScorer],
-    *,
-    known: TextScores = NO_SCORES,
-) -> TextScores:
+def score_texts(texts: Sequence[str], scorers: Sequence[TextScorer], *, known: TextScores = NO_SCORES) -> TextScores:
     """Score texts, and reuse known scores.
 
     Args:

@@ -32,11 +32,7 @@ class WantedToken(NamedTuple):
 
 
 def wanted_logprobs(
-    network: PreTrainedModel,
-    arguments: dict[str, Any],
-    wanted: Sequence[WantedToken],
-    *,
-    whole_last_layer: bool = True,
+    network: PreTrainedModel, arguments: dict[str, Any], wanted: Sequence[WantedToken], *, whole_last_layer: bool = True
 ) -> list[float]:
     """Return the log-probabilities of tokens in nats, from one forward pass.
 

@@ -178,13 +178,7 @@ def load_network(
             fault = f"the weights of model '{model}' are quantised by {method}, which transformers does not know"
             raise ConfigError(f"{fault}; {_ENGINE_REMEDY}")
     network, report = load_pretrained(
-        loader,
-        model,
-        revision,
-        what=f"model '{model}'",
-        remedy=remedy,
-        dtype=dtype,
-        output_loading_info=True,
+        loader, model, revision, what=f"model '{model}'", remedy=remedy, dtype=dtype, output_loading_info=True
     )
     # Weights that the checkpoint lacks are drawn at random, so every run would score a different model.
     absent = sorted(map(str, [*report["missing_keys"], *report["mismatched_keys"]]))
