@@ -29,8 +29,6 @@ from evaluators.models.pretrained import is_loader
 from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer
 from schemas.documents.result import Model
 
-_TOKENIZER = "tokenizer_config.json"
-
 
 @dataclass
 class Outline(Backend):
@@ -78,7 +76,7 @@ def outline_of(backend: str, model: str, options: BackendOptions) -> Outline:
     name = options.name or (f"local/{folder.resolve().name}" if folder.is_dir() else model)
     named, revision = options.tokenizer or model, None if options.tokenizer else options.revision
     # AutoTokenizer takes the same class, but importing it imports torch, which takes three seconds.
-    wanted = (settings_of(named, _TOKENIZER, revision) or {}).get("tokenizer_class")
+    wanted = (settings_of(named, "tokenizer_config.json", revision) or {}).get("tokenizer_class")
     loader = wanted if isinstance(wanted, str) and is_loader(wanted) else "AutoTokenizer"
     tokenizer = load_tokenizer(named, revision, **options.chat_settings, loader=loader)
     return Outline(

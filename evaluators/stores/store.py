@@ -50,6 +50,7 @@ CREATE TABLE IF NOT EXISTS choices (
 """
 _VARIABLES = 30_000  # SQLite allows 32,766 in one statement.
 _BUSY_SECONDS = 60
+"""Seconds to wait for another process that writes to a store."""
 # With both limits the store slows a backend of 10,000 requests a second by 2 to 3 %; without them, by 8 %.
 _PATIENCE = 0.05
 """Longest wait for a commit before the run continues, as a share of the time that its responses took."""
@@ -97,19 +98,17 @@ def store_key(model: Model, request: Request, *, with_facts: bool) -> bytes:
 class ResponseStore:
     """A file with the responses of one run, or of many runs and models; a context manager."""
 
-    def __init__(self, path: Path, model: Model, *, busy_seconds: float = _BUSY_SECONDS) -> None:
+    def __init__(self, path: Path, model: Model) -> None:
         """Open the store, or create it if it does not exist.
 
         Args:
             path: SQLite file of the store.
             model: Model that is asked; it is recorded beside its responses.
-            busy_seconds: Seconds to wait for another process that writes to the file.
 
         Raises:
             RunError: the file is not a store.
         """
         self.path = path
-        self._busy_seconds = busy_seconds
         path.parent.mkdir(parents=True, exist_ok=True)
         # SQLite releases the interpreter lock while it works. A single thread keeps the order of the calls.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
@@ -123,9 +122,9 @@ class ResponseStore:
 
     def _open(self, model: Model) -> None:
         with store_errors(self.path):
-            self._connection = sqlite3.connect(self.path, timeout=self._busy_seconds)
+            self._connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS)
             # With a write-ahead log a commit survives kill -9 without waiting for the disk.
-            _use_log(self._connection, self._busy_seconds)
+            _use_log(self._connection)
             self._connection.execute("PRAGMA synchronous=NORMAL")
             with self._connection:
                 # One transaction, so that another process sees all tables with their format, or none.
@@ -299,12 +298,12 @@ class ResponseStore:
             return [adapter_of(Runtime).validate_json(text) for (text,) in rows]
 
 
-def _use_log(connection: sqlite3.Connection, busy_seconds: float) -> None:
+def _use_log(connection: sqlite3.Connection) -> None:
     """Switch the write-ahead log on.
 
     If another process does so at the same time, SQLite fails at once instead of waiting, hence the retries.
     """
-    deadline = time.monotonic() + busy_seconds
+    deadline = time.monotonic() + _BUSY_SECONDS
     while True:
         try:
             connection.execute("PRAGMA journal_mode=WAL")

@@ -281,11 +281,7 @@ class BatchRun:
 
 
 def _checked_id(name: object, what: str) -> str:
-    """Return an id from the endpoint as text.
-
-    Raises:
-        RunError: it is no id, so that the answers could never be fetched.
-    """
+    """Return an id from the endpoint as text; by what is none, the answers could never be fetched."""
     if isinstance(name, bool) or not isinstance(name, str | int) or not _ID.fullmatch(str(name)):
         raise RunError(f"the endpoint gives {shown(name)} as the id of {what}; {_NO_BATCH_API}. {_KEPT}")
     return str(name)

@@ -55,8 +55,6 @@ _OPTIONS = (
     *("thinking_tokens", "reasoning_effort"),
 )
 _OWN_FIELDS = frozenset({"model", "messages", "prompt", "stream", "n", "max_tokens", "max_completion_tokens"})
-_CONCURRENCY = 64
-_TIMEOUT = 120.0
 # Providers report the dated snapshot behind a name; servers report a file name or a tag.
 _NAME_ENDS = re.compile(r"(\.gguf|[-:@]latest|[-:@_]v?\d{4}-\d{2}(-\d{2})?|[-:@_]\d{8}|-\d{4})$")
 
@@ -380,7 +378,7 @@ def open_backend(model: str, options: BackendOptions) -> OpenAIBackend:
         extra = {**extra, "chat_template_kwargs": dict(arguments)}
     return OpenAIBackend(
         options=replace(options, base_url=address.shown),  # The URL as given may contain a password.
-        connection=Connection(address, options.timeout or _TIMEOUT, options.concurrency or _CONCURRENCY),
+        connection=Connection(address, options.timeout or 120.0, options.concurrency or 64),
         wanted=Generation(
             model=model,
             api="chat",

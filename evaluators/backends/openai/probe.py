@@ -109,11 +109,7 @@ class Probe:
             return methods
 
     async def _read_models(self, client: Client) -> None:
-        """Read the endpoint's list of models for the context length and the kind of server, if it has such a list.
-
-        Raises:
-            ConfigError: nothing listens at the address.
-        """
+        """Read the endpoint's list of models for the context length and the kind of server, if it has such a list."""
         try:
             listed = await client.get("/models", seconds=_LISTING_SECONDS)
         except NoAnswerError as error:
@@ -185,11 +181,7 @@ class Probe:
         return scoring or self._methods(None, generation)
 
     async def _with_effort(self, generation: Generation, effort: str) -> tuple[Generation, Response]:
-        """Set the effort of thinking in the first way that the endpoint takes, or switch thinking off.
-
-        Raises:
-            ConfigError: there is no such way.
-        """
+        """Set the effort of thinking, or switch it off, in the first way that the endpoint takes; there must be one."""
         is_off = effort in _OFF
         # The last is OpenRouter's.
         for way in _WAYS_OFF if is_off else ({"reasoning_effort": effort}, {"reasoning": {"effort": effort}}):

@@ -243,13 +243,8 @@ class RayBackend(Backend):
     def _failed(self, seat: _Seat, reason: str) -> Iterator[Answers]:
         """End the worker and hand its blocks to others.
 
-        After ``MOST_TRIES`` tries of the block in which it failed, the requests of that block fail.
-
-        Yields:
-            The failed responses if there were too many tries.
-
-        Raises:
-            RunError: too many tries in a row failed, whatever was asked.
+        After ``MOST_TRIES`` tries of the block in which it failed, the requests of that block fail; after too many
+        tries in a row, whatever was asked, the run does.
         """
         _, block = seat.in_hand.popleft()
         self._waiting.extendleft(other for _, other in reversed(seat.in_hand))

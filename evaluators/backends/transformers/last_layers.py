@@ -7,7 +7,7 @@ The results of the last layer at other positions are used by no later layer.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from biasboard.ground.errors import import_extra
@@ -64,7 +64,11 @@ def wanted_logprobs(
         logits = logits_at(network(**arguments).logits)
         index = torch.tensor([index_of[item.row, item.column] for item in wanted], device=device)
         tokens = torch.tensor([item.token for item in wanted], device=device)
-        values: list[float] = (_logprobs_at(logits, index, tokens)).double().cpu().tolist()
+        # Converted to float32 first: bfloat16 would round a log-probability to a multiple of 1/4 nat.
+        step = max(1, _CHUNK_LOGITS // logits.shape[-1])
+        totals = torch.cat([torch.logsumexp(part.float(), dim=-1) for part in torch.split(logits, step)])
+        logprobs = logits[index, tokens].float() - totals[index]
+        values: list[float] = logprobs.double().cpu().tolist()
     return values
 
 
@@ -94,46 +98,24 @@ def output_layer_at(
         selected = True
         return (hidden[rows, columns][None], *rest)
 
-    handle = None if head is None else head.register_forward_pre_hook(select)
-    try:
+    with nullcontext() if head is None else head.register_forward_pre_hook(select):
         yield lambda logits: logits[0] if selected else logits[rows, columns]
-    finally:
-        if handle is not None:
-            handle.remove()
 
 
 @contextmanager
 def last_position_only(network: PreTrainedModel) -> Iterator[None]:
     """Within this context, run the output layer only at the last position."""
+
+    def select(_module: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        return (inputs[0][:, -1:], *inputs[1:])
+
     head = _head(network)
-    handle = None
-    if head is not None:
-        handle = head.register_forward_pre_hook(lambda _module, inputs: (inputs[0][:, -1:], *inputs[1:]))
-    try:
+    with nullcontext() if head is None else head.register_forward_pre_hook(select):
         yield
-    finally:
-        if handle is not None:
-            handle.remove()
 
 
 def _head(network: PreTrainedModel) -> Any:
     return network.get_output_embeddings()  # type: ignore[no-untyped-call]
-
-
-def _logprobs_at(logits: Tensor, index: Tensor, tokens: Tensor) -> Tensor:
-    """Return the float32 log-softmax of logits, shape (n, vocabulary), at pairs of row and token.
-
-    Args:
-        logits: Logits in any precision, shape (n, vocabulary).
-        index: Row of each pair, shape (m,).
-        tokens: Token id of each pair, shape (m,).
-    """
-    torch = import_extra("torch", "hf")
-    # Converted to float32 first: bfloat16 would round a log-probability to a multiple of 1/4 nat.
-    step = max(1, _CHUNK_LOGITS // logits.shape[-1])
-    totals = torch.cat([torch.logsumexp(part.float(), dim=-1) for part in torch.split(logits, step)])
-    result: Tensor = logits[index, tokens].float() - totals[index]
-    return result
 
 
 _FEED_FORWARD = {"mlp", "feed_forward", "ffn"}
@@ -170,8 +152,8 @@ def last_layer_at(network: PreTrainedModel, rows: Tensor, columns: Tensor, shape
 
     with ExitStack() as hooks:
         for part in _tokenwise_parts(network):
-            hooks.callback(part.register_forward_pre_hook(keep_needed).remove)
-            hooks.callback(part.register_forward_hook(put_back).remove)
+            hooks.enter_context(part.register_forward_pre_hook(keep_needed))
+            hooks.enter_context(part.register_forward_hook(put_back))
         yield
 
 

@@ -131,15 +131,10 @@ class VllmBackend(Backend):
         self, requests: Sequence[Request], chunks: Sequence[list[int]]
     ) -> Iterator[tuple[tuple[list[int], _Encoded], Work]]:
         """Yield chunks, encoded and with their work; each is prepared while the one before it is computed."""
-
-        def prepare(chunk: list[int]) -> tuple[tuple[list[int], _Encoded], Work]:
-            encoded, work = self._prepare([requests[index] for index in chunk])
-            return (chunk, encoded), work
-
         with ThreadPoolExecutor(max_workers=1) as thread:
-            ahead = thread.submit(prepare, chunks[0])
+            ahead = thread.submit(self._prepare, requests, chunks[0])
             for chunk in chunks[1:]:
-                ready, ahead = ahead, thread.submit(prepare, chunk)
+                ready, ahead = ahead, thread.submit(self._prepare, requests, chunk)
                 yield ready.result()
             yield ahead.result()
 
@@ -156,7 +151,8 @@ class VllmBackend(Backend):
     def needed_tokens(self, requests: Sequence[Request]) -> Sequence[int]:
         return self.tokenizer.needed_tokens(requests)
 
-    def _prepare(self, asked: Sequence[Request]) -> tuple[_Encoded, Work]:
+    def _prepare(self, requests: Sequence[Request], chunk: list[int]) -> tuple[tuple[list[int], _Encoded], Work]:
+        asked = [requests[index] for index in chunk]
         choices = [request for request in asked if isinstance(request, ChoiceRequest)]
         scored = (
             rows if isinstance(rows, str) else unknown_token(rows.ids, self.specs.n_vocabulary) or rows
@@ -172,7 +168,7 @@ class VllmBackend(Backend):
         # All requests of a chunk have the same adapter.
         folder = None if self.adapters is None else str(self.adapters.folder_of(asked[0].adapter))
         continuations = [request for request in encoded if isinstance(request, Continuation)]
-        return encoded, Work(nodes, continuations, folder)
+        return (chunk, encoded), Work(nodes, continuations, folder)
 
     def _continuation(self, request: GenerateRequest) -> Continuation | str:
         """Return the continuation to generate for a request, or an error message if there can be none."""
