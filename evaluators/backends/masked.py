@@ -37,7 +37,6 @@ from evaluators.backend import (
     identified_model,
 )
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.transformers.last_layers import WantedToken, wanted_logprobs
 from evaluators.backends.transformers.load import (
     OUT_OF_MEMORY,
     context_tokens_of,
@@ -46,7 +45,7 @@ from evaluators.backends.transformers.load import (
     load_model,
     n_embedded,
 )
-from evaluators.backends.transformers.plain_scoring import batches_of, padded
+from evaluators.backends.transformers.plain_scoring import WantedToken, batches_of, padded, wanted_logprobs
 from evaluators.models.encoding import encode
 from evaluators.models.model_files import opening_arguments
 from evaluators.models.tokenizer import local_name, unknown_token

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from biasboard.ground.errors import import_extra
 from evaluators.backend import Answers, Events, GenerateRequest, Request, Response, Sent
 from evaluators.backends.transformers.decoding import UnfinishedText, Vocabulary, next_tokens, start
-from evaluators.backends.transformers.last_layers import WantedToken, wanted_logprobs
 from evaluators.backends.transformers.load import OUT_OF_MEMORY
 from evaluators.backends.transformers.next_logits import SingleDecoder, Slots, difference_of, plain_logits, try_sharing
+from evaluators.backends.transformers.plain_scoring import WantedToken, wanted_logprobs
 from evaluators.models.process_limits import free_memory
 from evaluators.models.tokenizer import ModelTokenizer
 
