@@ -48,8 +48,6 @@ logger = logging.getLogger(__name__)
 # model or the prompt. Nor ray[llm], which pins an old vLLM.
 MOST_TRIES = 3
 """Number of tries of a block before its requests fail, and of lost workers in a row before their seat is given up."""
-_BLOCKS_PER_WORKER = 2
-_PATIENCE_SECONDS = 60.0
 
 
 @dataclass(eq=False)
@@ -177,7 +175,7 @@ class RayBackend(Backend):
             )
 
     def _hand_out(self, requests: Sequence[Request]) -> None:
-        for n_before in range(_BLOCKS_PER_WORKER):
+        for n_before in range(2):
             # Every worker gets a first block before any worker gets a second.
             for seat in self._seats:
                 if self._waiting and seat.worker and not seat.opening and len(seat.in_hand) == n_before:
@@ -189,7 +187,7 @@ class RayBackend(Backend):
     def _events(self) -> Events:
         """Wait until workers send messages, and yield the events in them."""
         seats = {call: seat for seat in self._seats if (call := seat.call) is not None}
-        ready = self._cluster.wait(list(seats), _PATIENCE_SECONDS)
+        ready = self._cluster.wait(list(seats), seconds=60.0)
         if not ready and not any(seat.machine for seat in self._seats):
             logger.warning(
                 "waiting for a worker: each needs %s, and the cluster has room for %d; if that will not change, stop, "

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 
 class _Encoded(NamedTuple):
-    """The token ids of a request."""
-
     prompt: list[int]
     """Ids that the encoder reads."""
     rows: TokenRows

@@ -236,7 +236,6 @@ class _Continuous:
         return self._make_room(drafts)
 
     def _choose(self, drafts: Sequence[UnfinishedText], logits: Tensor) -> None:
-        """Choose the next token of each draft."""
         self.n_decoded += len(drafts)
         masked = self.vocabulary.masked(logits)
         tokens = next_tokens(masked, drafts, rounding=self.rounding, exact=self._logits_alone)
