@@ -53,13 +53,10 @@ class LoadedModel(NamedTuple):
     other_tokenizer_sha256: str | None
     """Hash of the tokenizer's behaviour if the user chose another than the model's own; otherwise None."""
     device: str
+    precision: str
+    """Data type of the weights."""
     settings: dict[str, str]
     """Settings of the result."""
-
-    @property
-    def precision(self) -> str:
-        """The data type of the weights."""
-        return precision_of(self.network)
 
 
 def load_model(model: str, options: BackendOptions, *, is_masked: bool = False) -> LoadedModel:
@@ -115,6 +112,7 @@ def load_model(model: str, options: BackendOptions, *, is_masked: bool = False) 
         tokenizer=tokenizer,
         other_tokenizer_sha256=tokenizer.sha256 if options.tokenizer else None,
         device=device,
+        precision=precision_of(network),
         settings=settings,
     )
 

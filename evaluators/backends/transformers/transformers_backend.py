@@ -1,10 +1,4 @@
-"""Calls any causal language model of the Hub or of a local folder through the library transformers.
-
-It gives exact log-probabilities of options, and generates texts. Options are packed, several to a row, if that gives
-the same log-probabilities as plain scoring with one row per option. Both are compared on the first requests of every
-run, and the settings of the result name the one in use. Log-probabilities are computed in float32, whatever the
-precision of the model.
-"""
+"""Opens a model, gives exact log-probabilities of options, in float32 whatever its precision, and generates texts."""
 
 from __future__ import annotations
 
