@@ -18,7 +18,6 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from pydantic import TypeAdapter, ValidationError
@@ -145,9 +144,7 @@ class ResponseStore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -31,7 +31,6 @@ from evaluators.backends.openai.protocol import Call, usage
 
 _TEMPLATE_TOKENS = 64
 """Largest number of tokens that a chat template is assumed to add to a prompt."""
-_MOST_NAMES = 16
 
 
 _Dollars: TypeAlias = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
@@ -178,7 +177,7 @@ class Ledger:
         self.n_replies += 1
         for names, key in ((self.models, "model"), (self.fingerprints, "system_fingerprint")):
             name = reply.get(key)
-            if isinstance(name, str) and name and len(names) < _MOST_NAMES:
+            if isinstance(name, str) and name and len(names) < 16:
                 names.add(name)
         n_prompt, n_completion, n_cached = usage(reply)
         if self._price is None or n_prompt is None:

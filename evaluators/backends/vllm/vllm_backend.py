@@ -51,8 +51,6 @@ OPTIONS = (
     *("gpu_memory", "lora", "end_logprobs", "chat_template_args", "system_prompt", "thinking_tokens"),
 )
 _CHUNK_TEXTS = 4096
-_CHUNK_TEXTS_CPU = 512
-_CHUNK_CHARACTERS = 4_000_000
 
 
 _Encoded: TypeAlias = list[TokenRows | Continuation | str]
@@ -101,7 +99,7 @@ class VllmBackend(Backend):
     @property
     @override
     def block_limits(self) -> BlockLimits:
-        return BlockLimits(self.chunk_texts, _CHUNK_CHARACTERS)
+        return BlockLimits(self.chunk_texts, n_characters=4_000_000)
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
         """Answer the missing requests chunk by chunk; see ``Backend.ask``."""
@@ -270,7 +268,7 @@ def open_backend(model: str, options: BackendOptions) -> VllmBackend:
         thinking_tokens=thinking_tokens,
         capabilities=tokenizer.capabilities,
         with_end=bool(options.end_logprobs),
-        chunk_texts=_CHUNK_TEXTS_CPU if specs.device_type == "cpu" else _CHUNK_TEXTS,
+        chunk_texts=512 if specs.device_type == "cpu" else _CHUNK_TEXTS,
         arguments=opening_arguments(files, options, specs.precision, arguments),
         adapters=chosen.of_contexts,
         model=identified_model(
