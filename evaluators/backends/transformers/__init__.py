@@ -14,8 +14,7 @@ Requests with options are scored packed where the model allows it, and otherwise
                                                                          └─ driver
 
     transformers_backend ──▶ option_scoring ──▶ packed_scoring ──▶ plain_scoring
-                         └─▶ generation ──▶ next_logits ──▶ packed_scoring, plain_scoring
-                                        └─▶ decoding ──▶ sampling
+                         └─▶ generation ──▶ decoding, next_logits ──▶ packed_scoring, plain_scoring
                          └─▶ encoder_decoder ──▶ plain_scoring, decoding: models such as T5, always plain
     load: the model, its device and threads; lora: adapters and their training
 """
