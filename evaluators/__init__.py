@@ -17,10 +17,9 @@ The way of an item::
 The lower half needs no model: ``rescore`` and every verification start from ``records.parquet``.
 
 The files at the root are interfaces: *task* with *task_abilities*, *metric*, *benchmark* and *baseline* (for
-``tasks/``), *backend* with *backend_options* and *trainer* (``backends/``), *calibrator* (``calibration/``), *scorer*
-with *text_scores* (``scorers/``), *harness* (``harnesses/``). *adapter_set* reads trained adapters, and *thinking*
-tells what a model thinks from what it answers. ``runs/`` takes the three acts in turn: plan, ask, measure;
-``commands/`` is the command line.
+``tasks/``), *backend* with *backend_options* and *adapter_set* (``backends/``), *calibrator* (``calibration/``),
+*scorer* with *text_scores* (``scorers/``), *harness* (``harnesses/``). *thinking* tells what a model thinks from what
+it answers. ``runs/`` takes the three acts in turn: plan, ask, measure; ``commands/`` is the command line.
 """
 
 from biasboard.ground.plugins import search_path

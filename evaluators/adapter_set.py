@@ -1,4 +1,4 @@
-"""Reads folders of LoRA adapters that ``finetune`` wrote: one adapter for each context of a dataset.
+"""LoRA adapters of ``finetune``, one for each context of a dataset: what each is trained on, and their folders.
 
 A context is a config under a prompt, with the examples that it shows. ``adapters.json`` in such a folder lists the
 adapters with the hashes of their files, and the hash of this list is part of the identity of a model that answers with
@@ -11,10 +11,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import sha256_file
+from evaluators.backend import ChoiceRequest
 from schemas.documents.adapters import Adapters, TrainedAdapter, adapter_name
 from schemas.documents.dataset import Manifest
 from schemas.documents.result import AdaptersFile, Result
@@ -193,3 +195,38 @@ def trained_items(folder: Path, result: Result) -> Mapping[str, frozenset[str]]:
                 f"{folder / ADAPTERS}: has no adapter for config '{config}' with prompt '{prompt}'; run the model again"
             )
     return {config: items[config] for config in result.signature.configs}
+
+
+class Lesson(NamedTuple):
+    """An item to train on."""
+
+    item_id: str
+    request: ChoiceRequest
+    """The question about the item, as it is asked in an evaluation."""
+    option: int
+    """Index of the right option."""
+
+
+class TrainingContext(NamedTuple):
+    """A config under a prompt, and the items on which its adapter is trained."""
+
+    config: str
+    prompt: str
+    lessons: tuple[Lesson, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the context and of its adapter."""
+        return adapter_name(self.config, self.prompt)
+
+    @property
+    def item_ids(self) -> tuple[str, ...]:
+        """The ids of the items on which the adapter is trained, in order."""
+        return tuple(lesson.item_id for lesson in self.lessons)
+
+
+class Likelihoods(NamedTuple):
+    """Mean log-probability in nats of a label and the end token after it, over the items of a training."""
+
+    before: float
+    after: float

@@ -19,7 +19,9 @@ its :class:`Response` has the status *failed*.
 
 A backend receives all requests of a run at once and yields the responses as they arrive. A network client can thus keep
 its connections busy, and a local model can fill its batches. A backend that computes batch by batch only needs a plan
-of its batches and a function that answers one batch: see :func:`ask_in_batches`.
+of its batches and a function that answers one batch: see :func:`ask_in_batches`. One that also computes on many
+machines asks in blocks (:func:`ask_in_blocks`), and one whose texts hold what the model thinks asks with
+:func:`ask_with_thinking`.
 """
 
 from __future__ import annotations
@@ -476,6 +478,104 @@ def ask_in_batches(
         start = time.perf_counter()
         responses = answer([requests[index] for index in wanted])
         yield Answers(dict(zip(wanted, responses, strict=True)), time.perf_counter() - start)
+
+
+def plan_blocks(requests: Sequence[Request], limits: BlockLimits) -> list[list[int]]:
+    """Return the indices of requests in blocks, in which prompts with a common beginning are neighbours.
+
+    The last bits of a log-probability depend on what a model computes in the same batch. A backend that plans its
+    batches within blocks therefore gives a block the same responses on every machine, whatever else is asked. Blocks
+    also limit how many requests are held in memory as tokens.
+
+    All requests of a block have the same adapter. Planning the requests of a block again, in its order, gives the same
+    block.
+
+    >>> asked = [ChoiceRequest(prompt=text, options=(" a", " b"), outcomes=()) for text in ("two", "one", "two", "six")]
+    >>> plan_blocks(asked, BlockLimits(n_texts=4, n_characters=100))
+    [[1, 3], [0, 2]]
+    """
+    blocks: list[list[int]] = []
+    n_texts = n_characters = 0
+    for index in sorted(range(len(requests)), key=lambda at: (requests[at].adapter or "", requests[at].prompt, at)):
+        request = requests[index]
+        weight = len(request.options) if isinstance(request, ChoiceRequest) else 1
+        n_texts += weight
+        n_characters += weight * len(request.prompt)
+        is_other = not blocks or requests[blocks[-1][-1]].adapter != request.adapter
+        if is_other or n_texts > limits.n_texts or n_characters > limits.n_characters:
+            blocks.append([])
+            n_texts, n_characters = weight, weight * len(request.prompt)
+        blocks[-1].append(index)
+    return blocks
+
+
+def ask_in_blocks(
+    ask: Callable[[Sequence[Request], frozenset[int]], Events],
+    limits: BlockLimits,
+    requests: Sequence[Request],
+    missing: frozenset[int],
+) -> Events:
+    """Ask one block after the other, as an implementation of ``Backend.ask``.
+
+    Args:
+        ask: Function that answers the missing requests of one block.
+        limits: Largest size of a block.
+        requests: All requests of the run.
+        missing: Indices of the requests that need an answer.
+
+    Yields:
+        The events of all blocks, with indices into ``requests``.
+    """
+    for block in plan_blocks(requests, limits):
+        missing_in_block = frozenset(position for position, index in enumerate(block) if index in missing)
+        if missing_in_block:
+            for event in ask([requests[index] for index in block], missing_in_block):
+                yield in_run(event, block)
+
+
+def in_run(event: Sent | Answers, block: Sequence[int]) -> Sent | Answers:
+    """Convert an event of a block to one of the run."""
+    if isinstance(event, Sent):
+        return event
+    return event._replace(responses={block[position]: response for position, response in event.responses.items()})
+
+
+def ask_with_thinking(
+    ask: Callable[[Sequence[Request], frozenset[int]], Events],
+    requests: Sequence[Request],
+    missing: frozenset[int],
+    n_tokens: int,
+) -> Events:
+    """Ask with more tokens for each text than its answer may take, and cut answers where they should have stopped.
+
+    In a text of a local model, nothing but marks separates its thinking from its answer, so that the text may not end,
+    while the model thinks, where an answer would.
+
+    Args:
+        ask: ``Backend.ask`` of a model that writes what it thinks into its texts.
+        requests: All requests of the run.
+        missing: Indices of those that need an answer.
+        n_tokens: Number of tokens to think with; 0 to ask as it is.
+    """
+    if not n_tokens:
+        yield from ask(requests, missing)
+        return
+    longer = [
+        replace(request, max_tokens=request.max_tokens + n_tokens, stop=())
+        if isinstance(request, GenerateRequest)
+        else request
+        for request in requests
+    ]
+    for event in ask(longer, missing):
+        if isinstance(event, Answers):
+            cut = {
+                index: response.stopped_at(request.stop)
+                for index, response in event.responses.items()
+                if isinstance(request := requests[index], GenerateRequest)
+            }
+            yield event._replace(responses={**event.responses, **cut})
+        else:
+            yield event
 
 
 def backends_with(capabilities: frozenset[Capability]) -> list[str]:

@@ -153,9 +153,25 @@ class BackendOptions:
         }
 
     @property
-    def system_prompt_sha256(self) -> str | None:
-        """The hash of the system prompt; None if there is none."""
-        return None if self.system_prompt is None else hashlib.sha256((self.system_text or "").encode()).hexdigest()
+    def chat_arguments(self) -> dict[str, object]:
+        """The options of chats that open the same model again; a file without the folder that it lies in."""
+        return {
+            "chat-template-args": f"'{self.chat_template_args}'" if self.chat_template_args else None,
+            "system-prompt": None if self.system_prompt is None else self.system_prompt.name,
+            "thinking-tokens": self.thinking_tokens,
+        }
+
+    def chat_conditions(self, thinking_tokens: int) -> dict[str, str]:
+        """Return what answers depend on beside the model, its template and the prompt, by name.
+
+        ``thinking_tokens`` is the number of tokens that the model thinks with.
+        """
+        conditions = {"thinking_tokens": str(thinking_tokens)} if thinking_tokens else {}
+        if self.chat_template_args:
+            conditions["chat_template_args"] = strict_json.canonical(dict(self.template_arguments)).decode()
+        if (prompt := self.system_text) is not None:
+            conditions["system_prompt"] = hashlib.sha256(prompt.encode()).hexdigest()
+        return conditions
 
     def refuse_others(self, backend: str, *, but: Sequence[str] = ()) -> None:
         """Refuse options that a backend would ignore.

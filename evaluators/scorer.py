@@ -19,11 +19,7 @@ KINDS: tuple[ScorerKind, ...] = get_args(ScorerKind)
 DEFAULT, REFERENCE, NONE = "default", "reference", "none"
 SETS: Mapping[str, tuple[str, ...]] = {
     DEFAULT: ("sentiment=vader", "toxicity=lexicon", "embedding=sentence_embedding"),
-    REFERENCE: (
-        "sentiment=classifier",
-        "toxicity=classifier",
-        "embedding=sentence_embedding",
-    ),
+    REFERENCE: ("sentiment=classifier", "toxicity=classifier", "embedding=sentence_embedding"),
     NONE: (),
 }
 """Named sets of scorers. The default set needs no network. The reference set has the trained scorers of the GIFI paper

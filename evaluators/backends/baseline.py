@@ -60,9 +60,8 @@ class BaselineBackend(Backend):
     @override
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
         # A rule needs no batches; they let progress be shown and stored.
-        batches = [
-            range(start, min(start + _BATCH_SIZE, len(requests))) for start in range(0, len(requests), _BATCH_SIZE)
-        ]
+        every = range(len(requests))
+        batches = [every[start : start + _BATCH_SIZE] for start in every[::_BATCH_SIZE]]
         together = self.baseline.answer_together
         try:
             answers = self.baseline.answers({request.sha256: request for request in requests} if together else {})

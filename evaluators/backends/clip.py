@@ -53,21 +53,13 @@ SUMMARY = "CLIP models of the Hugging Face Hub or a local folder, asked which te
 EXTRA = "hf"
 CAPABILITIES: frozenset[Capability] = frozenset({"image_option_logprobs"})
 IDENTIFIED = Identified("local", frozenset({"model", "precision", "device", "processor"}), CAPABILITIES)
-_TYPE = "clip"
-"""Type of a model in its configuration."""
 _OWN_CODE_REMEDY = "give a CLIP model that transformers knows itself; no other backend asks about images"
-_EXAMPLE = "openai/clip-vit-base-patch32"
 _MOST_ENLARGED = 4
 """Largest ratio of the pictures that a processor makes before it crops them to those that a model takes."""
 
 
 def _fault_of_processor(processor: Any, side: int) -> str | None:
-    """Return why an image processor cannot make the pictures that a network takes; None if it can.
-
-    Args:
-        processor: The image processor.
-        side: Width and height of these pictures in pixels.
-    """
+    """Return why an image processor cannot make the pictures of a network, of ``side`` pixels; None if it can."""
     import numpy as np
 
     from schemas.files.pictures import decoded, png
@@ -176,11 +168,7 @@ class ClipBackend(Backend):
         return [responses[index] for index in range(len(requests))]
 
     def _picture(self, request: Request) -> Any:
-        """Return the picture of a request.
-
-        Raises:
-            DataError: the request has no image, the image cannot be decoded, or an option is too long.
-        """
+        """Return the picture of a request; a DataError says what is wrong with the image, or with an option."""
         from schemas.files.pictures import decoded
 
         if not isinstance(request, ChoiceRequest) or request.image is None:
@@ -257,10 +245,10 @@ def open_backend(model: str, options: BackendOptions) -> ClipBackend:
     what, remedy = f"model '{model}'", "check the id, or give a local folder"
     load = partial(load_pretrained, location=model, commit=files.commit, own_code=_OWN_CODE_REMEDY)
     kind = load("AutoConfig", what=what, remedy=remedy).model_type
-    if kind != _TYPE:
+    if kind != "clip":
         raise ConfigError(
             f"{what} is of the type '{kind}', and no CLIP model, which compares images with texts; give one such as "
-            f"{_EXAMPLE}, or ask a language model about texts with another --backend"
+            "openai/clip-vit-base-patch32, or ask a language model about texts with another --backend"
         )
     remedy = "save both there with CLIPProcessor.from_pretrained(ID).save_pretrained(FOLDER)"
     of_part = f"{what}: its tokenizer or image processor"

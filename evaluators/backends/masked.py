@@ -37,7 +37,6 @@ from evaluators.backend import (
     identified_model,
 )
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.transformers.last_layers import WantedToken, wanted_logprobs
 from evaluators.backends.transformers.load import (
     OUT_OF_MEMORY,
     context_tokens_of,
@@ -46,7 +45,7 @@ from evaluators.backends.transformers.load import (
     load_model,
     n_embedded,
 )
-from evaluators.backends.transformers.plain_scoring import batches_of, padded
+from evaluators.backends.transformers.plain_scoring import WantedToken, batches_of, padded, wanted_logprobs
 from evaluators.models.encoding import encode
 from evaluators.models.model_files import opening_arguments
 from evaluators.models.tokenizer import local_name, unknown_token
@@ -63,8 +62,6 @@ _OPTIONS = ("name", "revision", "dtype", "tokenizer", "device", "batch_tokens")
 _BATCH_TOKENS = {"cpu": 1024, "mps": 8192, "cuda": 32768}
 """Number of tokens per pass, by type of device; see the backend transformers."""
 _PACKAGES = ("torch", "transformers", "tokenizers")
-_LARGEST_LENGTH = 1_000_000
-"""Length from which a tokenizer's longest text means that it has no limit."""
 
 
 class MaskedText(NamedTuple):
@@ -268,5 +265,6 @@ def _context_tokens(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
         # RoBERTa counts positions from the id of the padding, whose place and those before it are no positions.
         if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None:
             limits.append(module.num_embeddings - module.padding_idx - 1)
-    known = [limit for limit in limits if limit is not None and limit < _LARGEST_LENGTH]
+    # A tokenizer without a limit has a number far above a million.
+    known = [limit for limit in limits if limit is not None and limit < 1_000_000]
     return min(known, default=None)

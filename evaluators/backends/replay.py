@@ -23,8 +23,7 @@ from evaluators.backend import (
     identified_model,
 )
 from evaluators.backend_options import BackendOptions
-from evaluators.stores.read_only import read_answers
-from evaluators.stores.store import STORE
+from evaluators.stores.store import STORE, read_answers
 from schemas.documents.result import Model, Result
 from schemas.files import contract
 from schemas.folders.run_folder import RESULT

@@ -18,7 +18,7 @@ from evaluators.runs.ask.pipeline import Finished
 from evaluators.runs.ask.study import Plans, Study, scorers_of
 from evaluators.runs.measure.unread_answers import check_read
 from evaluators.runs.plan.plan import Plan
-from evaluators.stores.read_only import check_cache
+from evaluators.stores.store import check_cache
 from schemas.printed import Printed
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@
 * *tokenizer*, *encoding*, *chat_template* (with *chat_template_process*), *harness_borders*: the token ids of a prompt,
   which spell it, and where its options begin; *option_trie*: the fewest questions about options, for engines and
   endpoints.
-* *thinking_aloud*: tokens to think with before an answer, and what a template that opens thinking rules out.
-* *request_blocks*, *process_limits*: how many requests are asked together, and on how many cores.
+* *process_limits*: on how many cores and in how much memory a model is computed.
 * *outline*: what planning needs of a model, without its weights.
 * *parity*: compares a backend with the scores of plain transformers.
 """

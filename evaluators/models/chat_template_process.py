@@ -28,22 +28,18 @@ def _limit(cpu_seconds: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (size + MEMORY, size + MEMORY))
 
 
-def _render(request: dict[str, Any]) -> list[str]:
-    from transformers.utils.chat_template_utils import render_jinja_template
-
-    chats = [[{"role": "user", "content": prompt}] for prompt in request["prompts"]]
-    _limit(request["cpu_seconds"])
-    rendered: Any = render_jinja_template(
-        conversations=chats, chat_template=request["template"], add_generation_prompt=True, **request["variables"]
-    )
-    return [str(text) for text in rendered[0]]
-
-
 def main() -> None:
     """Answer the request on standard input."""
     request = json.load(sys.stdin)
+    chats = [[{"role": "user", "content": prompt}] for prompt in request["prompts"]]
     try:
-        texts = _render(request)
+        from transformers.utils.chat_template_utils import render_jinja_template
+
+        _limit(request["cpu_seconds"])
+        rendered: Any = render_jinja_template(
+            conversations=chats, chat_template=request["template"], add_generation_prompt=True, **request["variables"]
+        )
+        texts = [str(text) for text in rendered[0]]
         longest = max(map(len, texts))
         answer: dict[str, Any] = {"texts": texts}
         if longest > request["longest"]:

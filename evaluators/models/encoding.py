@@ -141,11 +141,7 @@ class _Spelling(dict[int, bytes]):
         return piece.encode(errors="replace")
 
     def check(self, text: str, ids: Sequence[int]) -> bool:
-        """Check that ids spell a text; return True if they spell it with white space between its words.
-
-        Raises:
-            ConfigError: they spell another one.
-        """
+        """Check that ids spell a text; return True if they spell it with white space between its words."""
         unknown = self._unknown
         parts = _split(ids, unknown) if unknown is not None and unknown in ids else [ids]
         spelt = [*map(self._text, parts)]
@@ -167,11 +163,7 @@ class _Spelling(dict[int, bytes]):
         return spelt == [text] or "".join(spelt).replace("\u2581", " ").split() == words
 
     def check_words(self, text: str, ids: Sequence[int], spans: Sequence[tuple[int, int]]) -> None:
-        """Check that each word, with the white space before it, has the ids that it had in earlier texts.
-
-        Raises:
-            ConfigError: it has others.
-        """
+        """Check that each word, with the white space before it, has the ids that it had in earlier texts."""
         for begin, end, word in _words(text, spans):
             # Ids that span words depend on those around them, as the longest phrase is taken.
             if len(word) <= _MOST_LETTERS and len(word.split()) <= 1:
@@ -183,11 +175,7 @@ class _Spelling(dict[int, bytes]):
                     )
 
     def check_spans(self, text: str, ids: Sequence[int], spans: Sequence[tuple[int, int]]) -> None:
-        """Check that the part of a text that each id stands for is no more than a phrase, whatever it spells.
-
-        Raises:
-            ConfigError: it is more.
-        """
+        """Check that the part of a text that each id stands for is no more than a phrase, whatever it spells."""
         for token, (start, end) in zip(ids, spans, strict=True):
             if end - start > 2 * self._most_words or token in self._added:
                 self._check_size(token, text[start:end])

@@ -96,12 +96,7 @@ def find_model(model: str, revision: str | None, *, own_tokenizer: bool = True) 
 
 
 def _check_sizes(model: str) -> None:
-    """Check that a model's JSON files can be read, and that its configuration describes none larger than its weights.
-
-    Raises:
-        ConfigError: it states more layers than there are tensors, a size beyond the bytes of all weights, or less than
-            none.
-    """
+    """Check that a model's JSON files can be read, and that its configuration describes none beyond its weights."""
     for path in sorted(Path(model).glob("*.json")):
         check_readable(path, most=_MOST_BYTES_OF_JSON, remedy="save the model again")
     files = [*Path(model).glob("*.safetensors")]

@@ -26,11 +26,8 @@ from evaluators.backend import (
 from evaluators.backend_options import BackendOptions
 from evaluators.models.model_files import CONFIG, check_folder, hub_commit, settings_of
 from evaluators.models.pretrained import is_loader
-from evaluators.models.thinking_aloud import capabilities_of, obstacles_of
 from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer
 from schemas.documents.result import Model
-
-_TOKENIZER = "tokenizer_config.json"
 
 
 @dataclass
@@ -79,7 +76,7 @@ def outline_of(backend: str, model: str, options: BackendOptions) -> Outline:
     name = options.name or (f"local/{folder.resolve().name}" if folder.is_dir() else model)
     named, revision = options.tokenizer or model, None if options.tokenizer else options.revision
     # AutoTokenizer takes the same class, but importing it imports torch, which takes three seconds.
-    wanted = (settings_of(named, _TOKENIZER, revision) or {}).get("tokenizer_class")
+    wanted = (settings_of(named, "tokenizer_config.json", revision) or {}).get("tokenizer_class")
     loader = wanted if isinstance(wanted, str) and is_loader(wanted) else "AutoTokenizer"
     tokenizer = load_tokenizer(named, revision, **options.chat_settings, loader=loader)
     return Outline(
@@ -93,7 +90,7 @@ def outline_of(backend: str, model: str, options: BackendOptions) -> Outline:
             identity_sha256=strict_json.sha256({"outline": name}),
         ),
         tokenizer=tokenizer,
-        capabilities=capabilities_of(tokenizer),
-        runtime=Runtime(obstacles=obstacles_of(tokenizer)),
+        capabilities=tokenizer.capabilities,
+        runtime=Runtime(obstacles=tokenizer.obstacles),
         context_tokens=options.max_model_len or (size if isinstance(size, int) and size > 0 else None),
     )

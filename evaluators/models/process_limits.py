@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,12 +33,12 @@ class Threads(NamedTuple):
         return self.n > self.n_cores
 
 
-def usable_cores(cgroups: Path = _CGROUPS, proc: Path = _PROC) -> tuple[int, str]:
+def usable_cores() -> tuple[int, str]:
     """Return the number of cores by affinity and by the quotas of the control groups, whichever is smaller, and why."""
     n_all = os.cpu_count() or 1
     n = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else n_all
     why = "all cores of this machine" if n >= n_all else f"its affinity allows {n} of {n_all} cores"
-    for folder in _groups(cgroups, proc):
+    for folder in _groups():
         fields = (_read(folder / "cpu.max") or "").split()
         quota, period = (_number(text) for text in fields[:2]) if len(fields) >= 2 else (None, None)
         if quota and period and (allowed := max(1, math.ceil(quota / period))) < n:
@@ -46,30 +46,24 @@ def usable_cores(cgroups: Path = _CGROUPS, proc: Path = _PROC) -> tuple[int, str
     return n, why
 
 
-def chosen_threads(environment: Mapping[str, str] | None = None, cores: tuple[int, str] | None = None) -> Threads:
-    """Return the number of threads to compute with: the user's choice, or one per usable core.
-
-    Args:
-        environment: Environment variables; None for those of this process.
-        cores: Number of usable cores and why; None to determine them.
-    """
-    variables = os.environ if environment is None else environment
-    n_cores, why = usable_cores() if cores is None else cores
+def chosen_threads() -> Threads:
+    """Return the number of threads to compute with: the user's choice, or one per usable core."""
+    n_cores, why = usable_cores()
     for variable in _THREAD_VARIABLES:
         # OpenMP allows a list, one number per level of nesting.
-        text = variables.get(variable, "").partition(",")[0].strip()
+        text = os.environ.get(variable, "").partition(",")[0].strip()
         if text.isdecimal() and int(text) > 0:
             return Threads(int(text), f"{variable} says so", variable, n_cores)
     return Threads(n_cores, why, None, n_cores)
 
 
-def free_memory(cgroups: Path = _CGROUPS, proc: Path = _PROC) -> int | None:
+def free_memory() -> int | None:
     """Return the memory in bytes that this process can still allocate; None if the system does not say."""
-    lines = (_read(proc / "meminfo") or "").splitlines()
+    lines = (_read(_PROC / "meminfo") or "").splitlines()
     free = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
     if not free and "SC_AVPHYS_PAGES" in os.sysconf_names:
         free = [os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
-    for folder in _groups(cgroups, proc):
+    for folder in _groups():
         limit, used = _number(_read(folder / "memory.max")), _number(_read(folder / "memory.current"))
         if limit is not None and used is not None:
             # Inactive file pages are reclaimed when memory is needed.
@@ -79,13 +73,13 @@ def free_memory(cgroups: Path = _CGROUPS, proc: Path = _PROC) -> int | None:
     return min(free, default=None)
 
 
-def _groups(cgroups: Path, proc: Path) -> Iterator[Path]:
+def _groups() -> Iterator[Path]:
     """Yield the folders of this process's control groups and of the groups that contain them."""
-    for line in (_read(proc / "self" / "cgroup") or "").splitlines():
+    for line in (_read(_PROC / "self" / "cgroup") or "").splitlines():
         if line.startswith("0::"):
             inner = Path(line.removeprefix("0::").lstrip("/"))
             # In a container, the path may be the host's, and only the mounted folder itself exists.
-            yield from (cgroups / part for part in (inner, *inner.parents) if ".." not in part.parts)
+            yield from (_CGROUPS / part for part in (inner, *inner.parents) if ".." not in part.parts)
 
 
 def _number(text: str | None) -> int | None:

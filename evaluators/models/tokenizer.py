@@ -28,11 +28,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.hub import hub_obstacle
-from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response, TokenCount
+from evaluators.backend import (
+    OF_LANGUAGE_MODELS,
+    Capability,
+    ChoiceRequest,
+    GenerateRequest,
+    Request,
+    Response,
+    TokenCount,
+)
 from evaluators.models.encoding import encode
 from evaluators.models.model_files import CONFIG, file_of, settings_of
 from evaluators.models.pretrained import load_pretrained
-from evaluators.thinking import opens_thinking
+from evaluators.thinking import THINKING_TOKENS, opens_thinking
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -84,6 +92,10 @@ class TokenRows(NamedTuple):
 
 
 _NO_TEMPLATE = "the tokenizer has no chat template; leave out --chat, or name a --tokenizer that has one"
+_NO_OPTIONS = (
+    "the chat template begins the answer in the middle of thinking, so that no option can follow; where the template "
+    """lets it be, switch that off with --chat-template-args '{"enable_thinking": false}'"""
+)
 _TEMPLATES = ("chat_template.jinja", "chat_template.json")
 """Files that hold a chat template, unless the tokenizer's settings do."""
 _NAMED_TEMPLATES = "additional_chat_templates"
@@ -146,6 +158,20 @@ class ModelTokenizer:
     def opens_thinking(self) -> bool:
         """True if the chat template begins an answer in the middle of thinking."""
         return self.chat and opens_thinking(self._rendered("Who?"))
+
+    def thinking_tokens(self, chosen: int | None) -> int:
+        """Return the number of tokens to think with: the user's, or by default some if the template opens thinking."""
+        return chosen if chosen is not None else THINKING_TOKENS if self.opens_thinking else 0
+
+    @property
+    def obstacles(self) -> dict[str, str]:
+        """The abilities that a model lacks behind the chat template, each with the reason."""
+        return {"option_logprobs": _NO_OPTIONS} if self.opens_thinking else {}
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """The abilities of a language model behind the chat template."""
+        return OF_LANGUAGE_MODELS - self.obstacles.keys()
 
     @property
     def packages(self) -> dict[str, str]:

@@ -134,23 +134,6 @@ def sen_welfare(accuracies: npt.ArrayLike) -> FloatArray:
     return welfare
 
 
-def lorenz_curve(accuracies: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Return the Lorenz curve of the accuracies of one classifier.
-
-    Args:
-        accuracies: Accuracy of each class, shape (n_classes,).
-
-    Returns:
-        Cumulative shares of the classes, from worst to best, and of the sum of accuracies, both of shape
-        (n_occurring + 1,), from 0 to 1. The second is nan where nothing is right. The Gini index is twice the area
-        between the curve and the diagonal.
-    """
-    values = np.asarray(accuracies, dtype=np.float64)
-    ascending = np.sort(values[~np.isnan(values)])
-    sums = np.concatenate([[0.0], np.cumsum(ascending)])
-    return np.linspace(0.0, 1.0, len(sums)), ratio(sums, np.full_like(sums, sums[-1]))
-
-
 def gini_noise_floor(accuracies: npt.ArrayLike, supports: npt.ArrayLike) -> FloatArray:
     """Return the approximate Gini index expected by chance if classes are equal.
 

@@ -262,7 +262,9 @@ def deviations_of(
         n = int(np.count_nonzero(has_data))
         if n < MIN_CLUSTERS:
             return f"an interval needs at least {MIN_CLUSTERS} clusters, there are {n}"
-        without = _aggregated(total - sums[has_data], aggregate)
+        left = total - sums[has_data]
+        step = max(1, _MAX_VALUES // max(1, left.shape[1]))
+        without = np.concatenate([aggregate(left[start : start + step]) for start in range(0, n, step)])
         if np.isnan(without).any():
             return "undefined without one of its clusters"
         deviations = np.zeros(len(sums))
@@ -273,11 +275,6 @@ def deviations_of(
         return Deviations(parts[0], np.zeros(0), np.zeros(0), shares[0], np.array([[len(parts[0])], [0]]))
     first, second, cells = parts
     return Deviations(first, second, cells, np.concatenate(shares[:2]), np.array([[len(first)], [len(second)]]))
-
-
-def _aggregated(sums: FloatArray, aggregate: Aggregate) -> FloatArray:
-    step = max(1, _MAX_VALUES // max(1, sums.shape[1]))
-    return np.concatenate([aggregate(sums[start : start + step]) for start in range(0, len(sums), step)])
 
 
 def interval_of(

@@ -8,6 +8,4 @@
     usage       attempts, seconds and cost, a row per batch sent or stored; a result holds their sums
     runtimes    devices, packages and settings with which the answers were computed
     choices     what a backend found out by trying, such as how it scores options
-
-*read_only* reads stores from outside a run.
 """

@@ -3,7 +3,7 @@
 A key is the SHA-256 of the model's identity and the request, so that two models never share a response. Responses are
 committed in groups as they arrive, one transaction each, by the store's own thread while the backend works on the next
 group. A killed process loses the responses it was waiting for, and at most the group that was being written. A cache
-that several runs share is also a store, with the responses of many models.
+that several runs share is also a store, with the responses of many models; the functions at the end read both kinds.
 """
 
 from __future__ import annotations
@@ -14,17 +14,16 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from pydantic import TypeAdapter, ValidationError
 
 from biasboard.ground import strict_json
-from biasboard.ground.errors import RunError
+from biasboard.ground.errors import ConfigError, RunError
 from biasboard.ground.files import disk_full
 from evaluators.backend import ChoiceRequest, Request, Response, Runtime, Sent
 from schemas.documents.result import Model
@@ -50,6 +49,7 @@ CREATE TABLE IF NOT EXISTS choices (
 """
 _VARIABLES = 30_000  # SQLite allows 32,766 in one statement.
 _BUSY_SECONDS = 60
+"""Seconds to wait for another process that writes to a store."""
 # With both limits the store slows a backend of 10,000 requests a second by 2 to 3 %; without them, by 8 %.
 _PATIENCE = 0.05
 """Longest wait for a commit before the run continues, as a share of the time that its responses took."""
@@ -97,19 +97,17 @@ def store_key(model: Model, request: Request, *, with_facts: bool) -> bytes:
 class ResponseStore:
     """A file with the responses of one run, or of many runs and models; a context manager."""
 
-    def __init__(self, path: Path, model: Model, *, busy_seconds: float = _BUSY_SECONDS) -> None:
+    def __init__(self, path: Path, model: Model) -> None:
         """Open the store, or create it if it does not exist.
 
         Args:
             path: SQLite file of the store.
             model: Model that is asked; it is recorded beside its responses.
-            busy_seconds: Seconds to wait for another process that writes to the file.
 
         Raises:
             RunError: the file is not a store.
         """
         self.path = path
-        self._busy_seconds = busy_seconds
         path.parent.mkdir(parents=True, exist_ok=True)
         # SQLite releases the interpreter lock while it works. A single thread keeps the order of the calls.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
@@ -123,9 +121,9 @@ class ResponseStore:
 
     def _open(self, model: Model) -> None:
         with store_errors(self.path):
-            self._connection = sqlite3.connect(self.path, timeout=self._busy_seconds)
+            self._connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS)
             # With a write-ahead log a commit survives kill -9 without waiting for the disk.
-            _use_log(self._connection, self._busy_seconds)
+            _use_log(self._connection)
             self._connection.execute("PRAGMA synchronous=NORMAL")
             with self._connection:
                 # One transaction, so that another process sees all tables with their format, or none.
@@ -146,9 +144,7 @@ class ResponseStore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -299,12 +295,12 @@ class ResponseStore:
             return [adapter_of(Runtime).validate_json(text) for (text,) in rows]
 
 
-def _use_log(connection: sqlite3.Connection, busy_seconds: float) -> None:
+def _use_log(connection: sqlite3.Connection) -> None:
     """Switch the write-ahead log on.
 
     If another process does so at the same time, SQLite fails at once instead of waiting, hence the retries.
     """
-    deadline = time.monotonic() + busy_seconds
+    deadline = time.monotonic() + _BUSY_SECONDS
     while True:
         try:
             connection.execute("PRAGMA journal_mode=WAL")
@@ -423,3 +419,144 @@ def _n_shared(left: str, right: str) -> int:
         else:
             high = middle - 1
     return low
+
+
+# From outside a run, stores are read without changing them: what is answered, how much, and how fast.
+
+
+@contextmanager
+def open_store(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open a snapshot of a store that other processes may be using, and leave no new file beside it.
+
+    Even for reading, SQLite creates log files beside a store, and it removes them only if it may write. So a store
+    without a log is opened as immutable, which creates none.
+
+    Yields:
+        A connection inside a transaction.
+
+    Raises:
+        RunError: the file is not a store.
+    """
+    mode = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "immutable=1"
+    address = f"{path.resolve().as_uri()}?{mode}"
+    # Another process may have locked it: two seconds are enough for answers that only save time.
+    with store_errors(path), closing(sqlite3.connect(address, uri=True, timeout=2.0)) as connection:
+        connection.execute("BEGIN")
+        check_format(connection)
+        yield connection
+
+
+def is_begun(path: Path) -> bool:
+    """Return True if a store's file is not empty; SQLite creates it empty."""
+    return path.is_file() and path.stat().st_size > 0
+
+
+def answered_keys(path: Path, keys: Iterable[bytes]) -> set[bytes]:
+    """Return the keys to which a store holds a response; none if there is no store. No file is created.
+
+    Args:
+        path: File of the store.
+        keys: Keys of responses.
+
+    Raises:
+        RunError: the file is not a store.
+    """
+    if not is_begun(path):
+        return set()
+    with open_store(path) as connection:
+        return {key for (key,) in stored_rows(connection, "key", list(keys))}
+
+
+def stored_responses(
+    path: Path, keys: Iterable[bytes], model: Model
+) -> tuple[dict[bytes, Response], tuple[Runtime, ...]]:
+    """Read a model's responses to some keys from a store, and the distinct runtimes of the model.
+
+    Args:
+        path: File of the store.
+        keys: Keys of responses.
+        model: Model that the keys belong to.
+
+    Raises:
+        RunError: the file is not a store, or one of the responses cannot be read.
+    """
+    decode_response, decode_runtime = adapter_of(Response).validate_json, adapter_of(Runtime).validate_json
+    with open_store(path) as connection:
+        responses = {key: decode_response(text) for key, text in stored_rows(connection, "key, response", list(keys))}
+        if not responses:
+            return {}, ()
+        rows = connection.execute(
+            "SELECT runtime FROM runtimes JOIN models ON models.id = model_id WHERE model_sha256 = ? ORDER BY runtime",
+            (model.identity_sha256,),
+        )
+        return responses, tuple(decode_runtime(text) for (text,) in rows.fetchall())
+
+
+class Pace(NamedTuple):
+    """A number of answers, and the time that a model took for them."""
+
+    n_answers: int
+    seconds: float
+
+
+def pace(path: Path, identity_sha256: str | None) -> Pace | None:
+    """Return how fast a model gave the answers in a store; None if unknown.
+
+    A store records one total time for all its models, so the pace is known only if it has a single model.
+
+    Args:
+        path: File of the store.
+        identity_sha256: Identity of the model; None for any.
+
+    Raises:
+        RunError: the file is not a store.
+    """
+    if not is_begun(path):
+        return None
+    with open_store(path) as connection:
+        models = connection.execute(
+            "SELECT model_sha256, COUNT(*) FROM models JOIN responses ON models.id = model_id GROUP BY model_sha256"
+        ).fetchall()
+        n_sent, seconds = connection.execute(
+            "SELECT COALESCE(SUM(n_attempts), 0), COALESCE(SUM(seconds), 0) FROM usage"
+        ).fetchone()
+    if len(models) != 1 or identity_sha256 not in (None, models[0][0]) or not seconds:
+        return None
+    # Copied answers took no time here, so no more answers count than were sent; a request may be sent more than once.
+    return Pace(min(models[0][1], n_sent or models[0][1]), seconds)
+
+
+def read_answers(path: Path) -> dict[str, Response]:
+    """Read all responses that any model in a store gave without an adapter, by the hash of the request.
+
+    Raises:
+        RunError: the file is not a store.
+    """
+    with open_store(path) as connection:
+        rows = connection.execute(
+            "SELECT request, response, COALESCE(text, '') FROM responses LEFT JOIN heads ON heads.id = head_id"
+        )
+        answers: dict[str, Response] = {}
+        for request, response, head in rows:
+            # A beginning that prompts share is stored once, and the rest of each with its request.
+            rest: Request = adapter_of(Request).validate_json(request)
+            if rest.adapter is None:
+                whole = replace(rest, prompt=head + rest.prompt)
+                answers[whole.sha256] = adapter_of(Response).validate_json(response)
+        return answers
+
+
+def check_cache(path: Path) -> None:
+    """Check that a path can be used as a cache, before a model is loaded.
+
+    Raises:
+        ConfigError: the path is a folder, a pipe or a device.
+        RunError: the path is a file of another kind or of another version.
+    """
+    if path.is_dir():
+        raise ConfigError(f"--cache {path} is a folder; name a file, such as {path / 'answers.sqlite'}")
+    if path.exists() and not path.is_file():
+        raise ConfigError(f"--cache {path} is not a regular file; name one, or one that does not exist yet")
+    if is_begun(path):
+        with open_store(path):
+            pass

@@ -21,7 +21,7 @@ from evaluators.runs.ask.context_limit import check_context
 from evaluators.runs.plan.earlier_answers import AnswerStores
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.selection import select
-from evaluators.stores.read_only import read_answers
+from evaluators.stores.store import read_answers
 from evaluators.task import load_task
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_run

@@ -20,8 +20,16 @@ import pytest
 from biasboard.ground.errors import BiasboardError, ConfigError, RunError
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.runs.plan.estimate import _store_bytes
-from evaluators.stores.read_only import answered_keys, check_cache, open_store, read_answers
-from evaluators.stores.store import LEAST_HEAD, Heads, ResponseStore, store_key
+from evaluators.stores.store import (
+    LEAST_HEAD,
+    Heads,
+    ResponseStore,
+    answered_keys,
+    check_cache,
+    open_store,
+    read_answers,
+    store_key,
+)
 from evaluators.task import load_task
 from schemas.documents.result import Model
 from schemas.folders.run_folder import Run, read_run

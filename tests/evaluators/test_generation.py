@@ -16,7 +16,7 @@ import pytest
 
 from evaluators.backend import GenerateRequest, Sent
 from evaluators.backend_options import BackendOptions
-from evaluators.backends.transformers import sampling
+from evaluators.backends.transformers import decoding
 from evaluators.backends.transformers.transformers_backend import TransformersBackend, open_backend
 from tests.commands import run
 from tests.evaluators.asking import all_answers_of, answers_of
@@ -266,10 +266,10 @@ def made_logits(n: int, n_tokens: int, spread: float, seed: int) -> Any:
 
 def drawn_by(logits: Any, *, temperature: float = 1.0, top_p: float = 1.0, seed: int = 0) -> Any:
     n, n_tokens = logits.shape
-    numbers = torch.from_numpy(np.random.default_rng(seed).random((n, sampling.n_choices(n_tokens))))
+    numbers = torch.from_numpy(np.random.default_rng(seed).random((n, decoding.n_choices(n_tokens))))
     options = {"dtype": torch.float64}
     temperatures, masses = torch.full((n, 1), temperature, **options), torch.full((n, 1), top_p, **options)
-    return sampling.draw(logits, temperatures, masses, numbers, NOISE)
+    return decoding.draw(logits, temperatures, masses, numbers, NOISE)
 
 
 @pytest.mark.parametrize(

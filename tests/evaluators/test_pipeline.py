@@ -22,8 +22,8 @@ from evaluators.runs.ask.pipeline import run as run_plan
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
-from evaluators.stores.read_only import read_answers
-from evaluators.stores.store import ResponseStore
+from evaluators.stores import store as store_module
+from evaluators.stores.store import ResponseStore, read_answers
 from evaluators.task import Asked, prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.documents.record import ExchangeStatus
@@ -180,14 +180,17 @@ def test_answers_to_what_was_not_asked_are_refused(index: Any, small: Path, tmp_
         ask(small, tmp_path / "runs", backend)
 
 
-def test_a_store_that_another_process_holds_is_not_called_broken(tmp_path: Path) -> None:
+def test_a_store_that_another_process_holds_is_not_called_broken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path, model = tmp_path / "s.sqlite", LoggingBackend(tmp_path / "log").model
     with ResponseStore(path, model) as store:
         store.sent(Sent(1, 0.5))
         assert store.totals().cost_usd == 0.5
         store.sent(Sent(1, None))
         assert store.totals().cost_usd is None
-    with ResponseStore(path, model, busy_seconds=0.1) as store, closing(sqlite3.connect(path)) as other:
+    monkeypatch.setattr(store_module, "_BUSY_SECONDS", 0.1)
+    with ResponseStore(path, model) as store, closing(sqlite3.connect(path)) as other:
         other.execute("BEGIN IMMEDIATE")
         store.sent(Sent(1))
         with pytest.raises(RunError, match="another process has been writing to it"):

@@ -5,18 +5,22 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
+from evaluators.models import process_limits
 from evaluators.models.process_limits import chosen_threads, free_memory, usable_cores
 
 GIB = 2**30
 
 
-def written(folder: Path, files: dict[str, str]) -> tuple[Path, Path]:
-    """Folders of control groups and of the process file system."""
+def write(folder: Path, files: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the folders of control groups and of the process file system read from here."""
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    return folder / "cgroup", folder / "proc"
+    monkeypatch.setattr(process_limits, "_CGROUPS", folder / "cgroup")
+    monkeypatch.setattr(process_limits, "_PROC", folder / "proc")
 
 
 MEMINFO = "MemTotal: 33554432 kB\nMemFree: 1000 kB\nMemAvailable: 16777216 kB\n"
@@ -33,25 +37,30 @@ LIMITS = {
 }
 
 
-def test_the_limits_of_control_groups_count(tmp_path: Path) -> None:
-    cgroups, proc = written(tmp_path, LIMITS)
-    n, why = usable_cores(cgroups, proc)
+def test_the_limits_of_control_groups_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, LIMITS, monkeypatch)
+    n, why = usable_cores()
     assert n == 1
     assert len(os.sched_getaffinity(0)) == 1 or "quota of its control group allows 1" in why
-    assert free_memory(cgroups, proc) == GIB + GIB // 2
+    assert free_memory() == GIB + GIB // 2
 
 
-def test_without_limits_the_machine_counts(tmp_path: Path) -> None:
+def test_without_limits_the_machine_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {"proc/self/cgroup": "0::/\n", "proc/meminfo": MEMINFO, "cgroup/cpu.max": "max 100000\n"}
-    cgroups, proc = written(tmp_path, files)
-    assert usable_cores(cgroups, proc)[0] == len(os.sched_getaffinity(0))
-    assert free_memory(cgroups, proc) == 16 * GIB
+    write(tmp_path, files, monkeypatch)
+    assert usable_cores()[0] == len(os.sched_getaffinity(0))
+    assert free_memory() == 16 * GIB
 
 
-def test_a_number_of_threads_is_chosen_by_the_user_or_by_the_cores() -> None:
-    two = (2, "all cores of this machine")
-    assert chosen_threads({}, two)[:3] == (2, "all cores of this machine", None)
-    one = chosen_threads({"OMP_NUM_THREADS": "1,4", "MKL_NUM_THREADS": "8"}, two)
+def test_a_number_of_threads_is_chosen_by_the_user_or_by_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_limits, "usable_cores", lambda: (2, "all cores of this machine"))
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    assert chosen_threads()[:3] == (2, "all cores of this machine", None)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1,4")
+    monkeypatch.setenv("MKL_NUM_THREADS", "8")
+    one = chosen_threads()
     assert (one.n, one.variable, one.is_oversubscribed) == (1, "OMP_NUM_THREADS", False)
-    many = chosen_threads({"OMP_NUM_THREADS": "none", "MKL_NUM_THREADS": "8"}, two)
+    monkeypatch.setenv("OMP_NUM_THREADS", "none")
+    many = chosen_threads()
     assert (many.n, many.variable, many.is_oversubscribed) == (8, "MKL_NUM_THREADS", True)

@@ -11,10 +11,18 @@ from typing import Any
 import pytest
 
 from biasboard.ground.errors import ConfigError
-from evaluators.backend import Answers, ChoiceRequest, Events, GenerateRequest, Request, Response, Sent
+from evaluators.backend import (
+    Answers,
+    ChoiceRequest,
+    Events,
+    GenerateRequest,
+    Request,
+    Response,
+    Sent,
+    ask_with_thinking,
+)
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.transformers_backend import TransformersBackend, open_backend
-from evaluators.models.thinking_aloud import ask_with_thinking
 from evaluators.runs.measure.recording import exchange_of
 from evaluators.thinking import cut_answer, split_thinking
 

@@ -20,10 +20,10 @@ from evaluators.backend import (
     Response,
     Runtime,
     ask_in_batches,
+    ask_in_blocks,
 )
 from evaluators.backends.ray.cluster import Needs, join
 from evaluators.backends.ray.ray_backend import RayBackend
-from evaluators.models.request_blocks import ask_in_blocks
 from evaluators.runs.ask.pipeline import Finished, run
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.run_options import RunOptions

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluators.backend import BlockLimits, ChoiceRequest, Request
+from evaluators.backend import BlockLimits, ChoiceRequest, Request, plan_blocks
 from evaluators.backends.ray.cluster import Cluster, Needs
-from evaluators.models.request_blocks import plan_blocks
 from schemas.folders.run_folder import read_run
 from tests.commands import output_of, run
 from tests.evaluators.asking import all_answers_of, answers_of

@@ -11,10 +11,9 @@ import torch
 import transformers
 
 from biasboard.ground.errors import ConfigError
-from evaluators.backend import ChoiceRequest, GenerateRequest, Request
+from evaluators.backend import ChoiceRequest, GenerateRequest, Request, plan_blocks
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.vllm.vllm_backend import VllmBackend, open_backend
-from evaluators.models.request_blocks import plan_blocks
 from tests.evaluators.asking import all_answers_of, answers_of
 from tests.evaluators.made_data import save_tiny_llama
 from tests.vllm.conftest import HEAD_SIZE, load_plain, plain_logprob

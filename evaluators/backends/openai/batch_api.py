@@ -39,9 +39,7 @@ from evaluators.backends.openai.protocol import CHAT, COMPLETIONS, Call, shown
 from evaluators.backends.openai.scoring import Methods, response_of
 
 _RESPONSES_PER_EVENT = 1024
-_KEY_LENGTH = 40
 _N_TRIES = 8
-_MOST_REASONS = 3
 _ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
 _NO_BATCH_API = "check that the endpoint has a batch API, or leave out --batch"
 _KEPT = "Batches on their way are kept"
@@ -95,7 +93,7 @@ class BatchRun:
         since = time.perf_counter()
         indices_of: dict[str, list[int]] = defaultdict(list)
         for index in sorted(missing):
-            indices_of[requests[index].sha256[:_KEY_LENGTH]].append(index)
+            indices_of[requests[index].sha256[:40]].append(index)
         under_way = {key for batch in self._batches for key in batch.requests}
         calls: dict[str, Call] = {}
         unaskable: dict[int, Response] = {}
@@ -196,7 +194,7 @@ class BatchRun:
             return None
         if status == "failed":
             self._forget(batch)
-            listed = list_in(mapping_in(data, "errors"), "data")[:_MOST_REASONS]
+            listed = list_in(mapping_in(data, "errors"), "data")[:3]
             reasons = "; ".join(message for message, *_ in map(error_text, listed)) or "no reason given"
             reasons = self.connection.address.clean(reasons)
             raise RunError(f"batch {batch.batch_id} was not accepted: {reasons}. Fix this and run the command again")
@@ -229,11 +227,7 @@ class BatchRun:
         return response_of(error_of(known, error or body, self.connection.address.clean, {}))
 
     def _retry(self, work: Callable[[Client], Coroutine[Any, Any, Any]]) -> Any:
-        """Run ``work`` with a client, and again after faults that may pass.
-
-        Raises:
-            RunError: the endpoint refused the call, or every try failed.
-        """
+        """Run ``work`` with a client, and again after faults that may pass, until too many tries failed."""
 
         async def once() -> Any:
             async with Client(self.connection) as client:
@@ -281,11 +275,7 @@ class BatchRun:
 
 
 def _checked_id(name: object, what: str) -> str:
-    """Return an id from the endpoint as text.
-
-    Raises:
-        RunError: it is no id, so that the answers could never be fetched.
-    """
+    """Return an id from the endpoint as text; by what is none, the answers could never be fetched."""
     if isinstance(name, bool) or not isinstance(name, str | int) or not _ID.fullmatch(str(name)):
         raise RunError(f"the endpoint gives {shown(name)} as the id of {what}; {_NO_BATCH_API}. {_KEPT}")
     return str(name)

@@ -92,11 +92,7 @@ class _BoundedClient(httpx2.AsyncClient):
         self._idle: list[httpx2.AsyncClient] = []
 
     async def send(self, request: httpx2.Request, *, stream: bool = False, **settings: Any) -> httpx2.Response:
-        """Send a request and read the whole answer, whether ``stream`` is true or not.
-
-        Raises:
-            _TooLargeError: the body of the answer is larger than the limit.
-        """
+        """Send a request and read the whole answer up to the limit, whether ``stream`` is true or not."""
         if not self._idle:
             self._idle.append(httpx2.AsyncClient(**self._settings, limits=httpx2.Limits(max_connections=1)))
             self._lanes += self._idle

@@ -177,9 +177,6 @@ class ConcurrentRun:
 
         Providers send 403 for a prompt that they decline, or 404 where no server may answer it. A run that ended there
         would end at the same item for ever.
-
-        Raises:
-            RunError: the other request ends like this one.
         """
         try:
             for call in self.methods.generation.calls(TEST):

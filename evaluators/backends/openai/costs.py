@@ -29,10 +29,8 @@ from evaluators.backend import Sent
 from evaluators.backends.openai.meanings import NoAnswerError
 from evaluators.backends.openai.protocol import Call, usage
 
-_TOKENS_PER_PRICE = 1_000_000
 _TEMPLATE_TOKENS = 64
 """Largest number of tokens that a chat template is assumed to add to a prompt."""
-_MOST_NAMES = 16
 
 
 _Dollars: TypeAlias = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
@@ -59,7 +57,7 @@ class Price:
         """
         cached_input = self.input if self.cached_input is None else self.cached_input
         cost = (n_prompt - n_cached) * self.input + n_cached * cached_input + n_completion * self.output
-        return cost / _TOKENS_PER_PRICE * (1 - self.batch_discount if batch else 1)
+        return cost / 1_000_000 * (1 - self.batch_discount if batch else 1)
 
 
 def read_price(path: Path, model: str) -> Price:
@@ -179,7 +177,7 @@ class Ledger:
         self.n_replies += 1
         for names, key in ((self.models, "model"), (self.fingerprints, "system_fingerprint")):
             name = reply.get(key)
-            if isinstance(name, str) and name and len(names) < _MOST_NAMES:
+            if isinstance(name, str) and name and len(names) < 16:
                 names.add(name)
         n_prompt, n_completion, n_cached = usage(reply)
         if self._price is None or n_prompt is None:

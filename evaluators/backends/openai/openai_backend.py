@@ -46,7 +46,6 @@ from evaluators.backends.openai.pacing import Patience
 from evaluators.backends.openai.probe import Probe
 from evaluators.backends.openai.protocol import Call
 from evaluators.backends.openai.scoring import FirstTokens, Methods, scoring_methods
-from evaluators.models.thinking_aloud import arguments_of, conditions_of
 from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer, local_name
 from schemas.documents.result import Model
 
@@ -56,8 +55,6 @@ _OPTIONS = (
     *("thinking_tokens", "reasoning_effort"),
 )
 _OWN_FIELDS = frozenset({"model", "messages", "prompt", "stream", "n", "max_tokens", "max_completion_tokens"})
-_CONCURRENCY = 64
-_TIMEOUT = 120.0
 # Providers report the dated snapshot behind a name; servers report a file name or a tag.
 _NAME_ENDS = re.compile(r"(\.gguf|[-:@]latest|[-:@_]v?\d{4}-\d{2}(-\d{2})?|[-:@_]\d{8}|-\d{4})$")
 
@@ -142,7 +139,7 @@ class OpenAIBackend(Backend):
     def _conditions(self) -> dict[str, str]:
         """What the answers depend on beside the model and the prompt, as it was when the endpoint was probed."""
         options = self.options
-        chosen = conditions_of(options, 0)
+        chosen = options.chat_conditions(0)
         if options.reasoning_effort is not None:
             chosen["reasoning_effort"] = options.reasoning_effort
         if fields := json_object("--extra-body", options.extra_body):
@@ -180,7 +177,7 @@ class OpenAIBackend(Backend):
             "batch": options.batch,
             "extra-body": f"'{options.extra_body}'" if options.extra_body else None,
             "reasoning-effort": options.reasoning_effort,
-            **arguments_of(options),
+            **options.chat_arguments,
         }
         headers = (f"--header {header.partition('=')[0]}=$VALUE" for header in options.header or ())
         return (*as_arguments(arguments), *headers)
@@ -381,7 +378,7 @@ def open_backend(model: str, options: BackendOptions) -> OpenAIBackend:
         extra = {**extra, "chat_template_kwargs": dict(arguments)}
     return OpenAIBackend(
         options=replace(options, base_url=address.shown),  # The URL as given may contain a password.
-        connection=Connection(address, options.timeout or _TIMEOUT, options.concurrency or _CONCURRENCY),
+        connection=Connection(address, options.timeout or 120.0, options.concurrency or 64),
         wanted=Generation(
             model=model,
             api="chat",

@@ -232,7 +232,6 @@ class Pacer:
         self._limit = limit
 
     def _hold(self, seconds: float, reason: str) -> None:
-        """Start no call for some seconds."""
         if seconds > self.patience.longest_retry_after:
             raise RunError(
                 f"the endpoint asks to wait {seconds:.0f} s ({reason}); answers are kept, run the same command again "

@@ -33,7 +33,6 @@ from evaluators.backends.openai.scoring import (
 # The options differ in their first token and are short in all vocabularies; one has two words, so that their trie has
 # two prompts.
 _CHOICE = ChoiceRequest(prompt=TEST.prompt, options=(" a b", " c"), outcomes=("b", "c"))
-_OFF = ("off", "none")
 _WAYS_OFF: Sequence[Mapping[str, Any]] = (
     {"reasoning_effort": "none"},  # OpenAI, Gemini, Ollama
     {"chat_template_kwargs": {"enable_thinking": False, "thinking": False}},  # vLLM, SGLang: Qwen and DeepSeek
@@ -109,11 +108,7 @@ class Probe:
             return methods
 
     async def _read_models(self, client: Client) -> None:
-        """Read the endpoint's list of models for the context length and the kind of server, if it has such a list.
-
-        Raises:
-            ConfigError: nothing listens at the address.
-        """
+        """Read the endpoint's list of models for the context length and the kind of server, if it has such a list."""
         try:
             listed = await client.get("/models", seconds=_LISTING_SECONDS)
         except NoAnswerError as error:
@@ -185,12 +180,8 @@ class Probe:
         return scoring or self._methods(None, generation)
 
     async def _with_effort(self, generation: Generation, effort: str) -> tuple[Generation, Response]:
-        """Set the effort of thinking in the first way that the endpoint takes, or switch thinking off.
-
-        Raises:
-            ConfigError: there is no such way.
-        """
-        is_off = effort in _OFF
+        """Set the effort of thinking, or switch it off, in the first way that the endpoint takes; there must be one."""
+        is_off = effort in ("off", "none")
         # The last is OpenRouter's.
         for way in _WAYS_OFF if is_off else ({"reasoning_effort": effort}, {"reasoning": {"effort": effort}}):
             tried = replace(generation, extra={**generation.extra, **way})

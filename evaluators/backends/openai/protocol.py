@@ -16,7 +16,6 @@ _ZERO = -9999.0
 _ROUNDING = 1e-4
 _MOST_ROUNDING = 0.02
 """Excess over 1 that rounding of 20 log-probabilities may cause, as where a server computes them in bfloat16."""
-_LONGEST_ID = 9
 _LONGEST_VALUE = 80
 _MOST_COUNT = 2**31 - 1
 """Largest number that is accepted as a count: larger ones come from broken servers and would break sums and prices."""
@@ -216,7 +215,7 @@ def token_id(token: str) -> int | None:
     """Return the number in ``token_id:123``; None if the token is written as text."""
     prefix, _, number = token.partition("token_id:")
     # Digits of other scripts are converted too; a number too large for any vocabulary is text.
-    return int(number) if prefix == "" and number.isdecimal() and len(number) <= _LONGEST_ID else None
+    return int(number) if prefix == "" and number.isdecimal() and len(number) <= 9 else None
 
 
 def only_choice(data: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -84,7 +84,6 @@ class _Completions:
     lists: bool
 
     def _prompts(self, prompts: Sequence[Sequence[int]], rest: Mapping[str, Any]) -> list[Call]:
-        """Return the calls for prompts of token ids."""
         # vLLM accepts lists of prompts; llama-cpp-python and ``transformers serve`` fail on them.
         size = _MOST_PROMPTS if self.lists else 1
         calls = []
@@ -96,7 +95,6 @@ class _Completions:
         return calls
 
     def _choices(self, n_prompts: int, replies: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        """Return the choice for each prompt."""
         size = _MOST_PROMPTS if self.lists else 1
         found: list[Mapping[str, Any]] = []
         for start, data in zip(range(0, n_prompts, size), replies, strict=True):
@@ -194,7 +192,8 @@ class EchoIds(_Completions):
             tokens, values = echo(choice)
             if not echoes(tokens, ids, self._tokenizer):
                 raise OtherTokensError(tokens, ids)
-            sums.append(_sum(tokens[: len(ids)], values, rows.n_context))
+            scored = range(rows.n_context, len(ids))
+            sums.append(sum(logprob(values[place], what=f"token {place} ('{tokens[place]}')") for place in scored))
         return _scored(sums, rows.token_counts, rows.n_moved, replies)
 
 
@@ -298,11 +297,6 @@ def scoring_methods(generation: Generation) -> list[ScoringMethod]:
         return []
     tries = [OptionTrie(generation, lists) for lists in many_or_one]
     return [*tries, *(EchoIds(generation, lists, as_ids) for lists in many_or_one for as_ids in (True, False))]
-
-
-def _sum(tokens: Sequence[str], values: Sequence[object], start: int) -> float:
-    """Add the log-probabilities of tokens from a place on."""
-    return sum(logprob(values[place], what=f"token {place} ('{tokens[place]}')") for place in range(start, len(tokens)))
 
 
 def _scored(

@@ -23,7 +23,6 @@ _QUIET = {
     "RAY_DEDUP_LOGS_SKIP_REGEX": ".",
 }
 _HOST_AND_PORT = re.compile(r"(?:ray://)?(?P<host>[^/:]+|\[[^]]+]):(?P<port>\d{1,5})")
-_CONNECT_SECONDS = 10
 
 
 class Needs(NamedTuple):
@@ -125,13 +124,9 @@ def join(address: str | None, *, n_cpus: int | None = None) -> Cluster:
 
 
 def _check_listening(address: str, host: str, port: int) -> None:
-    """Check that something listens at an address, because Ray itself would retry for minutes.
-
-    Raises:
-        ConfigError: nothing answers.
-    """
+    """Check that something listens at an address, because Ray itself would retry for minutes."""
     try:
-        socket.create_connection((host, port), timeout=_CONNECT_SECONDS).close()
+        socket.create_connection((host, port), timeout=10).close()
     except OSError as error:
         raise ConfigError(
             f"nobody answers at '{address}' ({error}); give the address that 'ray start --head' printed, or leave out "

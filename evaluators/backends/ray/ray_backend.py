@@ -33,12 +33,13 @@ from evaluators.backend import (
     Response,
     Runtime,
     Sent,
+    in_run,
+    plan_blocks,
 )
 from evaluators.backend import open_backend as open_engine
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.ray.cluster import Cluster, LostError, Needs, join
 from evaluators.backends.ray.worker import Message, Opened, Progress, environment, versions
-from evaluators.models.request_blocks import in_run, plan_blocks
 from schemas.documents.result import Model
 
 logger = logging.getLogger(__name__)
@@ -47,8 +48,6 @@ logger = logging.getLogger(__name__)
 # model or the prompt. Nor ray[llm], which pins an old vLLM.
 MOST_TRIES = 3
 """Number of tries of a block before its requests fail, and of lost workers in a row before their seat is given up."""
-_BLOCKS_PER_WORKER = 2
-_PATIENCE_SECONDS = 60.0
 
 
 @dataclass(eq=False)
@@ -176,7 +175,7 @@ class RayBackend(Backend):
             )
 
     def _hand_out(self, requests: Sequence[Request]) -> None:
-        for n_before in range(_BLOCKS_PER_WORKER):
+        for n_before in range(2):
             # Every worker gets a first block before any worker gets a second.
             for seat in self._seats:
                 if self._waiting and seat.worker and not seat.opening and len(seat.in_hand) == n_before:
@@ -188,7 +187,7 @@ class RayBackend(Backend):
     def _events(self) -> Events:
         """Wait until workers send messages, and yield the events in them."""
         seats = {call: seat for seat in self._seats if (call := seat.call) is not None}
-        ready = self._cluster.wait(list(seats), _PATIENCE_SECONDS)
+        ready = self._cluster.wait(list(seats), seconds=60.0)
         if not ready and not any(seat.machine for seat in self._seats):
             logger.warning(
                 "waiting for a worker: each needs %s, and the cluster has room for %d; if that will not change, stop, "
@@ -242,13 +241,8 @@ class RayBackend(Backend):
     def _failed(self, seat: _Seat, reason: str) -> Iterator[Answers]:
         """End the worker and hand its blocks to others.
 
-        After ``MOST_TRIES`` tries of the block in which it failed, the requests of that block fail.
-
-        Yields:
-            The failed responses if there were too many tries.
-
-        Raises:
-            RunError: too many tries in a row failed, whatever was asked.
+        After ``MOST_TRIES`` tries of the block in which it failed, the requests of that block fail; after too many
+        tries in a row, whatever was asked, the run does.
         """
         _, block = seat.in_hand.popleft()
         self._waiting.extendleft(other for _, other in reversed(seat.in_hand))

@@ -16,26 +16,13 @@ from typing import NamedTuple, TypeAlias
 
 from biasboard.ground.errors import BiasboardError, ConfigError, RunError
 from biasboard.ground.plain_text import one_line
-from evaluators.backend import (
-    Answers,
-    Backend,
-    BlockLimits,
-    Capability,
-    Request,
-    Runtime,
-    Sent,
-)
+from evaluators.backend import Answers, Backend, BlockLimits, Capability, Request, Runtime, Sent
 from schemas.documents.result import Model
 
 _DEFAULT_LIMITS = BlockLimits(n_texts=256, n_characters=1_000_000)
 """Limits of a block for backends that answer each request by itself: small enough that little is lost with a worker,
 large enough for many requests at a time."""
-_VARIABLES = (
-    "HF_TOKEN",
-    "HF_HUB_OFFLINE",
-    "VLLM_BATCH_INVARIANT",
-    "VLLM_ATTENTION_BACKEND",
-)
+_VARIABLES = ("HF_TOKEN", "HF_HUB_OFFLINE", "VLLM_BATCH_INVARIANT", "VLLM_ATTENTION_BACKEND")
 """Environment variables that backends read."""
 _PROGRESS_SECONDS = 0.25
 """Least time between two messages with progress, because fast answers would cause thousands of messages."""

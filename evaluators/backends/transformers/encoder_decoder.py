@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from biasboard.ground.errors import import_extra
 from evaluators.backend import Answers, ChoiceRequest, Events, GenerateRequest, Request, Response, Sent, ask_in_batches
 from evaluators.backends.transformers.decoding import UnfinishedText, Vocabulary, end_tokens, next_tokens
-from evaluators.backends.transformers.last_layers import WantedToken, wanted_logprobs
 from evaluators.backends.transformers.load import OUT_OF_MEMORY, context_tokens_of, in_halves, n_embedded
-from evaluators.backends.transformers.plain_scoring import batches_of, padded
+from evaluators.backends.transformers.plain_scoring import WantedToken, batches_of, padded, wanted_logprobs
 from evaluators.models.encoding import encode
 from evaluators.models.tokenizer import ModelTokenizer, TokenRows, n_common_tokens, unknown_token
 
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 
 
 class _Encoded(NamedTuple):
-    """The token ids of a request."""
-
     prompt: list[int]
     """Ids that the encoder reads."""
     rows: TokenRows

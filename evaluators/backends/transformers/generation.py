@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from biasboard.ground.errors import import_extra
 from evaluators.backend import Answers, Events, GenerateRequest, Request, Response, Sent
 from evaluators.backends.transformers.decoding import UnfinishedText, Vocabulary, next_tokens, start
-from evaluators.backends.transformers.last_layers import WantedToken, wanted_logprobs
 from evaluators.backends.transformers.load import OUT_OF_MEMORY
 from evaluators.backends.transformers.next_logits import SingleDecoder, Slots, difference_of, plain_logits, try_sharing
+from evaluators.backends.transformers.plain_scoring import WantedToken, wanted_logprobs
 from evaluators.models.process_limits import free_memory
 from evaluators.models.tokenizer import ModelTokenizer
 
@@ -38,7 +38,6 @@ _MOST_ANSWERS = 32
 _MOST_SECONDS = 1.0
 _REFILL_SHARE = 8
 """New requests join once one row in so many is free: a pass for few new texts takes about as long as one for many."""
-_FLOAT32_BYTES = 4
 _LEAST_ROUNDING, _MARGIN = 1e-6, 4.0
 """The effect of the batch on a logit is assumed to be the largest measured one times the margin, or at least the
 minimum."""
@@ -117,10 +116,6 @@ def _in_groups(network: PreTrainedModel, events: Iterable[UnfinishedText | Sent 
 
     The log-probability of a text that was asked with it comes from one more pass over the text alone: summed up while
     decoding, its last digits would depend on the texts beside it, and so on where a run was stopped.
-
-    Args:
-        network: The model.
-        events: Drafts that have ended, and None from time to time.
     """
     group: dict[int, Response] = {}
     begun = time.perf_counter()
@@ -223,11 +218,7 @@ class _Continuous:
         return group
 
     def _ended_by_pass(self, group: list[UnfinishedText]) -> list[UnfinishedText]:
-        """Start a group of drafts or, if it is empty, compute the next token of every running draft.
-
-        Returns:
-            The drafts that ended.
-        """
+        """Start a group of drafts or, if it is empty, add a token to every running one; return those that ended."""
         torch = import_extra("torch", "hf")
         drafts = [*self.slots.drafts, *group]
         try:
@@ -245,7 +236,6 @@ class _Continuous:
         return self._make_room(drafts)
 
     def _choose(self, drafts: Sequence[UnfinishedText], logits: Tensor) -> None:
-        """Choose the next token of each draft."""
         self.n_decoded += len(drafts)
         masked = self.vocabulary.masked(logits)
         tokens = next_tokens(masked, drafts, rounding=self.rounding, exact=self._logits_alone)
@@ -253,13 +243,11 @@ class _Continuous:
             draft.take(token)
 
     def _logits_alone(self, draft: UnfinishedText, shared: Tensor) -> Tensor | None:
-        """Return the logits of a draft computed alone, whatever else runs; None if too many tokens are doubtful.
-
-        In half precision, rounding decides too often for this to help.
-        """
+        """Return the logits of a draft computed alone, whatever else runs; None if too many tokens are doubtful."""
         network = self.slots.network
         self.n_doubtful += 1
-        if network.dtype.itemsize < _FLOAT32_BYTES or self.n_doubtful * _DOUBTFUL_SHARE > _FREE_DOUBTS + self.n_decoded:
+        # In half precision, of two bytes, rounding decides too often for this to help.
+        if network.dtype.itemsize < 4 or self.n_doubtful * _DOUBTFUL_SHARE > _FREE_DOUBTS + self.n_decoded:
             self.n_unsure += 1
             return None
         alone = self.vocabulary.masked(plain_logits(network, draft.ids)[None])
@@ -267,10 +255,9 @@ class _Continuous:
         return alone
 
     def _make_room(self, drafts: list[UnfinishedText]) -> list[UnfinishedText]:
-        """Return all drafts to the queue and halve the limit on what runs side by side.
+        """Put all drafts back into the queue and halve the limit on what runs side by side.
 
-        Returns:
-            The draft, if it was the only one: it failed, because it does not fit into memory even alone.
+        A draft that is the only one fails, since it does not fit into memory even alone, and is returned.
         """
         self.slots.release(list(self.slots.drafts))
         if len(drafts) == 1:

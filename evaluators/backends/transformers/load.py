@@ -53,13 +53,10 @@ class LoadedModel(NamedTuple):
     other_tokenizer_sha256: str | None
     """Hash of the tokenizer's behaviour if the user chose another than the model's own; otherwise None."""
     device: str
+    precision: str
+    """Data type of the weights."""
     settings: dict[str, str]
     """Settings of the result."""
-
-    @property
-    def precision(self) -> str:
-        """The data type of the weights."""
-        return precision_of(self.network)
 
 
 def load_model(model: str, options: BackendOptions, *, is_masked: bool = False) -> LoadedModel:
@@ -115,6 +112,7 @@ def load_model(model: str, options: BackendOptions, *, is_masked: bool = False) 
         tokenizer=tokenizer,
         other_tokenizer_sha256=tokenizer.sha256 if options.tokenizer else None,
         device=device,
+        precision=precision_of(network),
         settings=settings,
     )
 
@@ -178,13 +176,7 @@ def load_network(
             fault = f"the weights of model '{model}' are quantised by {method}, which transformers does not know"
             raise ConfigError(f"{fault}; {_ENGINE_REMEDY}")
     network, report = load_pretrained(
-        loader,
-        model,
-        revision,
-        what=f"model '{model}'",
-        remedy=remedy,
-        dtype=dtype,
-        output_loading_info=True,
+        loader, model, revision, what=f"model '{model}'", remedy=remedy, dtype=dtype, output_loading_info=True
     )
     # Weights that the checkpoint lacks are drawn at random, so every run would score a different model.
     absent = sorted(map(str, [*report["missing_keys"], *report["mismatched_keys"]]))

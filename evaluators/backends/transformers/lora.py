@@ -27,14 +27,13 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, RunError, import_extra
 from biasboard.ground.plain_text import one_line, printable
 from biasboard.ground.strict_json import JsonValue
-from evaluators.adapter_set import SETTINGS, WEIGHTS, base_identity
+from evaluators.adapter_set import SETTINGS, WEIGHTS, Likelihoods, TrainingContext, base_identity
 from evaluators.backend import GenerateRequest
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.load import LoadedModel, context_tokens_of, load_model
 from evaluators.backends.transformers.plain_scoring import PlainScorer
 from evaluators.models.pretrained import refusals
 from evaluators.models.tokenizer import TokenRows
-from evaluators.trainer import Likelihoods, TrainingContext
 from schemas.documents.adapters import BaseModel, Hyperparameters
 
 if TYPE_CHECKING:
@@ -247,7 +246,6 @@ def linear_layers(network: PreTrainedModel) -> tuple[str, ...]:
 
 _OPTIONS = ("name", "revision", "dtype", "tokenizer", "chat", "device")
 _BATCH_TOKENS = 2048
-_EPSILON = 1e-8
 
 
 @dataclass(kw_only=True)
@@ -349,12 +347,12 @@ class LoraTrainer:
         return math.fsum(scores) / len(scores)
 
     def _fit(self, rows: Sequence[TokenRows], weights: list[Any], rng: np.random.Generator, name: str) -> None:
-        torch, settings = import_extra("torch", "hf"), self.hyperparameters
+        torch, network, settings = import_extra("torch", "hf"), self.loaded.network, self.hyperparameters
         optimizer = torch.optim.AdamW(
             weights,
             lr=settings.learning_rate,
             betas=(settings.beta1, settings.beta2),
-            eps=_EPSILON,
+            eps=1e-8,
             weight_decay=settings.weight_decay,
         )
         n = settings.accumulation
@@ -370,23 +368,18 @@ class LoraTrainer:
                 group["lr"] = settings.learning_rate * (1 - number / len(steps) if settings.schedule == "linear" else 1)
             for index in indices:
                 # One item at a time, as in the published code: without padding, and no item sees another one's label.
+                ids, n_context = [*rows[index].ids[0], self.end_id], rows[index].n_context
+                input_ids = torch.tensor([ids[:-1]], device=network.device)
+                targets = torch.tensor(ids[n_context:], device=network.device)
                 with autocast:
-                    loss = self._loss(rows[index]) / len(indices)
+                    logits = network(input_ids=input_ids, use_cache=False).logits[0, -len(targets) :]
+                    loss = torch.nn.functional.cross_entropy(logits.float(), targets) / len(indices)
                 if not math.isfinite(loss.item()):
                     raise RunError(f"{name}: the loss is {loss.item():g}; give another --dtype or --learning-rate")
                 loss.backward()
             torch.nn.utils.clip_grad_norm_(weights, settings.max_gradient_norm)
             optimizer.step()
             optimizer.zero_grad()
-
-    def _loss(self, rows: TokenRows) -> Any:
-        """Return the mean negative log-probability of the tokens of a label and of the end token."""
-        torch, network = import_extra("torch", "hf"), self.loaded.network
-        ids = [*rows.ids[0], self.end_id]
-        input_ids = torch.tensor([ids[:-1]], device=network.device)
-        targets = torch.tensor(ids[rows.n_context :], device=network.device)
-        logits = network(input_ids=input_ids, use_cache=False).logits[0, -len(targets) :]
-        return torch.nn.functional.cross_entropy(logits.float(), targets)
 
 
 def open_trainer(model: str, options: BackendOptions, hyperparameters: Hyperparameters) -> LoraTrainer:

@@ -22,10 +22,9 @@ from typing import TYPE_CHECKING, Any
 from biasboard.ground.errors import import_extra
 from biasboard.ground.plain_text import one_line
 from evaluators.backends.transformers.decoding import UnfinishedText, Vocabulary, next_tokens
-from evaluators.backends.transformers.last_layers import last_position_only, output_layer_at
 from evaluators.backends.transformers.load import precision_of
 from evaluators.backends.transformers.packed_scoring import obstacle
-from evaluators.backends.transformers.plain_scoring import padded
+from evaluators.backends.transformers.plain_scoring import last_position_only, output_layer_at, padded
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -150,13 +149,9 @@ def _layer_class() -> Any:
         """Keys and values of one layer in one forward pass. DynamicLayer itself would copy all of them."""
 
         def __init__(self, keys: Any, values: Any, lengths: Any, width: int) -> None:
-            """Prepare to append the next token of each row.
+            """Prepare to append the next token of each row to buffers, which may have more rows.
 
-            Args:
-                keys: Buffer of keys, which the pass writes to; there may be more rows than lengths.
-                values: Buffer of values.
-                lengths: Number of tokens in each row, shape (n,).
-                width: Number of tokens in the longest row after the pass.
+            There are ``lengths`` tokens in each row, shape (n,), and ``width`` in the longest after the pass.
             """
             super().__init__()
             self.keys, self.values = keys, values

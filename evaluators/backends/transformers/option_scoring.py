@@ -126,17 +126,7 @@ class OptionScorer:
         """Choose how options are scored, record it in the settings, and plan the batches.
 
         Packed and plain scoring are compared on the first requests, and again when texts get longer. A resumed run
-        keeps its choices.
-
-        Args:
-            encoded: Token ids of each request that is scored.
-            hashes: Hash of each request, with the name of its adapter.
-
-        Returns:
-            The scorer and its batches.
-
-        Raises:
-            ConfigError: ``--scoring packed`` was asked for and cannot be used.
+        keeps its choices, by the ``hashes`` of all requests of the block and the names of their adapters.
         """
         plain = PlainScorer(self.network, self.tokenizer.end_id, self.batch_tokens)
         self.settings["option_scoring"] = "plain"

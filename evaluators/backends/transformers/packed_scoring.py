@@ -21,8 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biasboard.ground.errors import import_extra
-from evaluators.backends.transformers.last_layers import WantedToken, last_position_only, wanted_logprobs
-from evaluators.backends.transformers.plain_scoring import Batch, OptionScore, padded
+from evaluators.backends.transformers.plain_scoring import (
+    Batch,
+    OptionScore,
+    WantedToken,
+    last_position_only,
+    padded,
+    wanted_logprobs,
+)
 from evaluators.models.tokenizer import TokenRows
 
 if TYPE_CHECKING:

@@ -1,10 +1,4 @@
-"""Calls any causal language model of the Hub or of a local folder through the library transformers.
-
-It gives exact log-probabilities of options, and generates texts. Options are packed, several to a row, if that gives
-the same log-probabilities as plain scoring with one row per option. Both are compared on the first requests of every
-run, and the settings of the result name the one in use. Log-probabilities are computed in float32, whatever the
-precision of the model.
-"""
+"""Opens a model, gives exact log-probabilities of options, in float32 whatever its precision, and generates texts."""
 
 from __future__ import annotations
 
@@ -29,6 +23,8 @@ from evaluators.backend import (
     RunContext,
     Runtime,
     TokenCount,
+    ask_in_blocks,
+    ask_with_thinking,
     check_model_id,
     identified_model,
 )
@@ -36,15 +32,6 @@ from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.load import context_tokens_of, device_name, load_model
 from evaluators.backends.transformers.option_scoring import OptionScorer
 from evaluators.models.model_files import NO_ADAPTERS, ChosenAdapters, chosen_adapters, opening_arguments
-from evaluators.models.request_blocks import ask_in_blocks
-from evaluators.models.thinking_aloud import (
-    arguments_of,
-    ask_with_thinking,
-    capabilities_of,
-    conditions_of,
-    obstacles_of,
-    thinking_tokens_of,
-)
 from evaluators.models.tokenizer import ModelTokenizer, local_name
 from schemas.documents.result import Model
 
@@ -126,7 +113,7 @@ class TransformersBackend(Backend):
             device=device_name(self.device),
             packages=self._packages,
             settings=dict(self.settings),
-            obstacles=obstacles_of(self.tokenizer),
+            obstacles=self.tokenizer.obstacles,
         )
 
     @property
@@ -220,8 +207,8 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
     batch_tokens = _BATCH_TOKENS.get(kind, 8192)
     if kind == "cpu" and loaded.network.dtype.itemsize == 2:
         batch_tokens *= 2
-    thinking_tokens = thinking_tokens_of(options, loaded.tokenizer)
-    conditions = conditions_of(options, thinking_tokens)
+    thinking_tokens = loaded.tokenizer.thinking_tokens(options.thinking_tokens)
+    conditions = options.chat_conditions(thinking_tokens)
     identity = {
         "backend": "transformers",
         "model": loaded.files.identity,
@@ -244,7 +231,7 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
         "scoring": options.scoring,
         **chosen.arguments(),
         "chat": options.chat,
-        **arguments_of(options),
+        **options.chat_arguments,
     }
     return TransformersBackend(
         network=loaded.network,
@@ -257,7 +244,7 @@ def open_backend(model: str, options: BackendOptions) -> TransformersBackend:
         settings=loaded.settings,
         chosen=chosen,
         thinking_tokens=thinking_tokens,
-        capabilities=capabilities_of(loaded.tokenizer),
+        capabilities=loaded.tokenizer.capabilities,
         model=identified_model(
             check_model_id(options.name or chosen.model_id(loaded.files)),
             identity,

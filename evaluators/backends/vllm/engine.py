@@ -29,7 +29,6 @@ _ENVIRONMENT = {
     "VLLM_NO_USAGE_STATS": "1",
     "DO_NOT_TRACK": "1",
 }
-_CPU_CACHE_GIB = "2"
 _ENDS = ("stop", "length")
 """Finish reasons of a text that ended by itself or at the largest number of tokens."""
 
@@ -293,7 +292,7 @@ def _arguments(settings: EngineSettings, platform: Any) -> dict[str, Any]:
         arguments["block_size"] = _CPU_BLOCK
         arguments["dtype"] = settings.dtype or "float32"
         if settings.gpu_memory is None:
-            os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", _CPU_CACHE_GIB)
+            os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "2")  # In GiB.
     if settings.gpu_memory is not None:
         arguments["gpu_memory_utilization"] = settings.gpu_memory
     if settings.lora_rank:

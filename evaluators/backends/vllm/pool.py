@@ -23,7 +23,6 @@ from evaluators.backend import Runtime
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.vllm.engine import Done, Engine, EngineSettings, ModelSpecs, Work
 
-_GRACE_SECONDS = 5
 MOST_DEATHS = 2
 """Number of processes that must die of one :class:`Work` before it counts as the cause."""
 
@@ -167,7 +166,7 @@ def _stop(workers: dict[Connection, BaseProcess]) -> None:
         connection.close()
         process.terminate()
     for process in workers.values():
-        process.join(_GRACE_SECONDS)
+        process.join(timeout=5)
         if process.is_alive():
             # Some threads of the engine ignore the signal.
             process.kill()

@@ -33,23 +33,16 @@ from evaluators.backend import (
     Runtime,
     Sent,
     TokenCount,
+    ask_with_thinking,
     check_model_id,
     identified_model,
+    plan_blocks,
 )
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.vllm.engine import Continuation, Done, EngineSettings, ModelSpecs, Work, specs_of
 from evaluators.backends.vllm.pool import InProcess, Workers, environments_of
 from evaluators.models.model_files import chosen_adapters, find_files, find_model, opening_arguments
 from evaluators.models.option_trie import end_logprobs, option_logprobs, questions
-from evaluators.models.request_blocks import plan_blocks
-from evaluators.models.thinking_aloud import (
-    arguments_of,
-    ask_with_thinking,
-    capabilities_of,
-    conditions_of,
-    obstacles_of,
-    thinking_tokens_of,
-)
 from evaluators.models.tokenizer import ModelTokenizer, TokenRows, load_tokenizer, unknown_token
 from schemas.documents.result import Model
 
@@ -58,8 +51,6 @@ OPTIONS = (
     *("gpu_memory", "lora", "end_logprobs", "chat_template_args", "system_prompt", "thinking_tokens"),
 )
 _CHUNK_TEXTS = 4096
-_CHUNK_TEXTS_CPU = 512
-_CHUNK_CHARACTERS = 4_000_000
 
 
 _Encoded: TypeAlias = list[TokenRows | Continuation | str]
@@ -93,7 +84,7 @@ class VllmBackend(Backend):
     def runtime(self) -> Runtime:
         """The device, versions and settings of the engines; only the device before the first request."""
         runtime = Runtime(device=self.specs.device_name) if self.loaded is None else self.loaded.runtime
-        return replace(runtime, obstacles={**runtime.obstacles, **obstacles_of(self.tokenizer)})
+        return replace(runtime, obstacles={**runtime.obstacles, **self.tokenizer.obstacles})
 
     def pool(self) -> InProcess | Workers:
         """Return the engines, and load the model on the first call.
@@ -108,7 +99,7 @@ class VllmBackend(Backend):
     @property
     @override
     def block_limits(self) -> BlockLimits:
-        return BlockLimits(self.chunk_texts, _CHUNK_CHARACTERS)
+        return BlockLimits(self.chunk_texts, n_characters=4_000_000)
 
     def ask(self, requests: Sequence[Request], missing: frozenset[int]) -> Events:
         """Answer the missing requests chunk by chunk; see ``Backend.ask``."""
@@ -138,15 +129,10 @@ class VllmBackend(Backend):
         self, requests: Sequence[Request], chunks: Sequence[list[int]]
     ) -> Iterator[tuple[tuple[list[int], _Encoded], Work]]:
         """Yield chunks, encoded and with their work; each is prepared while the one before it is computed."""
-
-        def prepare(chunk: list[int]) -> tuple[tuple[list[int], _Encoded], Work]:
-            encoded, work = self._prepare([requests[index] for index in chunk])
-            return (chunk, encoded), work
-
         with ThreadPoolExecutor(max_workers=1) as thread:
-            ahead = thread.submit(prepare, chunks[0])
+            ahead = thread.submit(self._prepare, requests, chunks[0])
             for chunk in chunks[1:]:
-                ready, ahead = ahead, thread.submit(prepare, chunk)
+                ready, ahead = ahead, thread.submit(self._prepare, requests, chunk)
                 yield ready.result()
             yield ahead.result()
 
@@ -163,7 +149,8 @@ class VllmBackend(Backend):
     def needed_tokens(self, requests: Sequence[Request]) -> Sequence[int]:
         return self.tokenizer.needed_tokens(requests)
 
-    def _prepare(self, asked: Sequence[Request]) -> tuple[_Encoded, Work]:
+    def _prepare(self, requests: Sequence[Request], chunk: list[int]) -> tuple[tuple[list[int], _Encoded], Work]:
+        asked = [requests[index] for index in chunk]
         choices = [request for request in asked if isinstance(request, ChoiceRequest)]
         scored = (
             rows if isinstance(rows, str) else unknown_token(rows.ids, self.specs.n_vocabulary) or rows
@@ -179,7 +166,7 @@ class VllmBackend(Backend):
         # All requests of a chunk have the same adapter.
         folder = None if self.adapters is None else str(self.adapters.folder_of(asked[0].adapter))
         continuations = [request for request in encoded if isinstance(request, Continuation)]
-        return encoded, Work(nodes, continuations, folder)
+        return (chunk, encoded), Work(nodes, continuations, folder)
 
     def _continuation(self, request: GenerateRequest) -> Continuation | str:
         """Return the continuation to generate for a request, or an error message if there can be none."""
@@ -242,8 +229,8 @@ def open_backend(model: str, options: BackendOptions) -> VllmBackend:
     specs = specs_of(settings)
     environments = environments_of(specs, options)
     tokenizer = load_tokenizer(tokenizer_files.location, tokenizer_files.commit, **options.chat_settings)
-    thinking_tokens = thinking_tokens_of(options, tokenizer)
-    conditions = conditions_of(options, thinking_tokens)
+    thinking_tokens = tokenizer.thinking_tokens(options.thinking_tokens)
+    conditions = options.chat_conditions(thinking_tokens)
     if chosen.of_contexts is not None:
         chosen.of_contexts.check_base(
             files.identity,
@@ -271,7 +258,7 @@ def open_backend(model: str, options: BackendOptions) -> VllmBackend:
         "data-parallel": options.data_parallel,
         "chat": options.chat,
         "end-logprobs": options.end_logprobs,
-        **arguments_of(options),
+        **options.chat_arguments,
     }
     return VllmBackend(
         settings=settings,
@@ -279,9 +266,9 @@ def open_backend(model: str, options: BackendOptions) -> VllmBackend:
         tokenizer=tokenizer,
         specs=specs,
         thinking_tokens=thinking_tokens,
-        capabilities=capabilities_of(tokenizer),
+        capabilities=tokenizer.capabilities,
         with_end=bool(options.end_logprobs),
-        chunk_texts=_CHUNK_TEXTS_CPU if specs.device_type == "cpu" else _CHUNK_TEXTS,
+        chunk_texts=512 if specs.device_type == "cpu" else _CHUNK_TEXTS,
         arguments=opening_arguments(files, options, specs.precision, arguments),
         adapters=chosen.of_contexts,
         model=identified_model(

@@ -21,13 +21,20 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import replacing_folder, sha256_file
 from biasboard.ground.progress import note, progress
 from biasboard.ground.strict_json import JsonValue
-from evaluators.adapter_set import SETTINGS, WEIGHTS, AdapterSet, checked_folder, open_adapters
+from evaluators.adapter_set import (
+    SETTINGS,
+    WEIGHTS,
+    AdapterSet,
+    Lesson,
+    TrainingContext,
+    checked_folder,
+    open_adapters,
+)
 from evaluators.backend import ChoiceRequest
 from evaluators.runs.measure.finish import locked_folder
 from evaluators.runs.plan.plan import Plan, shown_examples
 from evaluators.task import Asked
 from evaluators.task_abilities import TrainsAdapters
-from evaluators.trainer import Lesson, TrainingContext
 from schemas.documents.adapters import Adapters, TrainedAdapter, TrainingData
 from schemas.documents.base import SCHEMA_VERSION, from_values
 from schemas.documents.item_shape import Item

@@ -20,8 +20,7 @@ from evaluators.runs.plan.plan import (
     run_folder,
     runs_of_prompt,
 )
-from evaluators.stores.read_only import Pace, answered_keys, is_begun, pace, stored_responses
-from evaluators.stores.store import STORE
+from evaluators.stores.store import STORE, Pace, answered_keys, is_begun, pace, stored_responses
 from schemas.documents.result import Model, Signature
 
 

@@ -14,8 +14,7 @@ from evaluators.backend import Backend, ChoiceRequest, GenerateRequest, Request,
 from evaluators.runs.plan.earlier_answers import AnswerStores, pace_of, unanswered
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.selection import sampled
-from evaluators.stores.read_only import Pace
-from evaluators.stores.store import Heads, request_bytes
+from evaluators.stores.store import Heads, Pace, request_bytes
 from evaluators.task import Prompt
 from schemas.outputs.documents import RunEstimate, RunEstimates
 
