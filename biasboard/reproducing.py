@@ -25,11 +25,10 @@ from builders.description import DATASETS_FOLDER
 from evaluators.backend import open_backend
 from evaluators.backend_options import MODEL_PANEL, BackendOptions
 from evaluators.runs.ask.study import Study, scorers_of
-from evaluators.runs.plan.gpu_hours import GPU_HOUR_USD
-from leaderboard.ranking.reproduced import ReproducedPaper, costs_of, reproduced
+from leaderboard.ranking.reproduced import GPU_HOUR_USD, ReproducedPaper, costs_of, reproduced
 from leaderboard.reproductions import reproductions
 from leaderboard.verify.board_files import keys_folder, results_folder
-from schemas.documents.reproduction import PaperRun, Reproduction
+from schemas.documents.papers import PaperRun, Reproduction
 from schemas.folders.dataset_folder import MANIFEST
 
 _FILES = "Files"

@@ -38,8 +38,7 @@ from evaluators.runs.ask.study import (
     scorers_of,
 )
 from evaluators.runs.plan.exported_questions import plan_again
-from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.run_options import MAX_FAILURE_RATE
+from evaluators.runs.plan.plan import MAX_FAILURE_RATE, Plan
 from evaluators.runs.plan.selection import select
 from evaluators.scorer import SCORER_HELP, with_scorers
 from evaluators.task import task_for

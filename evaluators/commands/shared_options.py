@@ -10,7 +10,7 @@ import typer
 from biasboard.ground.options import option
 from evaluators.backend_options import MODEL_PANEL
 from evaluators.runs.ask.study import ASKING_PANEL
-from evaluators.runs.plan.run_options import MAX_FAILURE_RATE
+from evaluators.runs.plan.plan import MAX_FAILURE_RATE
 from evaluators.scorer import SCORER_HELP
 
 DATASET_HELP = "Folder of a built dataset, or one of the Hub: ORG/NAME or ORG/NAME@REVISION."

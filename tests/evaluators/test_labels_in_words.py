@@ -12,11 +12,10 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.memory import Memory
 from evaluators.backend import Response, open_backend
 from evaluators.backend_options import BackendOptions
-from evaluators.runs.ask.pipeline import run
+from evaluators.runs.ask.pipeline import RunOptions, run
 from evaluators.runs.measure.measuring import Measurement
 from evaluators.runs.measure.recording import records_of
 from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
 from evaluators.task import Asked
 from evaluators.tasks.labels.classification_task import TASK

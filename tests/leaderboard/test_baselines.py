@@ -19,12 +19,11 @@ from builders.gifi import drafts
 from evaluators.backend import Backend, Capability, GenerateRequest, Request, Response, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.benchmark import load_benchmark
-from evaluators.runs.ask.pipeline import run
+from evaluators.runs.ask.pipeline import RunOptions, run
 from evaluators.runs.measure.baseline_answers import BaselineAnswers
 from evaluators.runs.measure.baseline_gate import GateCheck, GateStanding, _smallest_answered_share, applying_gate
 from evaluators.runs.measure.stored_results import write_without_prompts
 from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
 from evaluators.scorer import quick_scorers
 from evaluators.task import load_task, prompt_of

@@ -15,7 +15,7 @@ import pytest
 from biasboard.ground.strict_json import JsonValue
 from schemas.documents.base import Document
 from schemas.documents.model_facts import ModelFacts
-from schemas.documents.reported_table import ReportedTable
+from schemas.documents.papers import ReportedTable
 from schemas.documents.run_files import ClusterSums, TextScore
 from schemas.files import contract
 from schemas.files.contract import D

@@ -29,8 +29,7 @@ from evaluators.runs.ask.prompt_choice import (
     usual_prompts,
 )
 from evaluators.runs.plan.earlier_answers import AnswerStores
-from evaluators.runs.plan.plan import Plan, left_out_words, run_command, with_examples
-from evaluators.runs.plan.run_options import MAX_FAILURE_RATE, RunOptions
+from evaluators.runs.plan.plan import MAX_FAILURE_RATE, Plan, left_out_words, run_command, with_examples
 from evaluators.runs.plan.selection import Selection, select, shape_listed
 from evaluators.scorer import TextScorer, open_scorers, with_scorers
 from evaluators.task import Prompt, Task, task_for
@@ -365,7 +364,7 @@ class Plans:
             RunError: a run ended early; answers are kept.
         """
         # Imported here, because planning needs none of it.
-        from evaluators.runs.ask.pipeline import run
+        from evaluators.runs.ask.pipeline import RunOptions, run
 
         fitting = self._fitting(AnswerStores(root=root, cache=cache))
         n_items = sum(plan.selection.n_items for plan in fitting)

@@ -27,6 +27,8 @@ from schemas.files import row_files
 # Asked part by part, a suite of 279 parts would become 279 jobs of a batch API, each of which may take a day.
 _REQUESTS_AT_A_TIME = 16_000
 """Number of requests up to which the parts of a suite are asked together."""
+MAX_FAILURE_RATE = 0.05
+"""Share of requests that may fail, unless the user chooses another."""
 _MOST_NAMED = 4
 _NO_MESSAGE = "is a text to continue"
 _N_KEY = 8
