@@ -88,7 +88,7 @@ def checked(path: Path, document_type: type[D]) -> Check[D | None]:
     except DataError as error:
         yield str(error)
         return None
-    document, problems = _converted(value, document_type)
+    document, problems = converted(value, document_type)
     return document if (yield from lines_of(problems, str(path))) else None
 
 
@@ -98,20 +98,16 @@ def load(value: JsonValue, document_type: type[D], *, where: str) -> D:
     Raises:
         DataError: a field is missing, unknown or of another type, or the document breaks a rule.
     """
-    document, problems = _converted(value, document_type)
+    document, problems = converted(value, document_type)
     sound(lines_of(problems, where))
     return cast(D, document)
 
 
-def errors(value: JsonValue, document_type: type[Document]) -> Iterator[str]:
-    """Yield a line (field, value, remedy) for everything that is wrong with a JSON value.
+def converted(value: JsonValue, document_type: type[D]) -> tuple[D | None, Iterator[str]]:
+    """Convert a JSON value to its document, as :func:`from_row` does a row.
 
     Rules that join several fields are checked only if every field is valid by itself.
     """
-    return _converted(value, document_type)[1]
-
-
-def _converted(value: JsonValue, document_type: type[D]) -> tuple[D | None, Iterator[str]]:
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except ValueError:

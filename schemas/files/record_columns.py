@@ -277,10 +277,3 @@ class Tally:
 def _as_counts(counter: Counter[str]) -> Counts:
     by_status = {name: counter[name] for name in ("scored", "refused", "unparsed", "failed")}
     return Counts(items=sum(by_status.values()), truncated=counter[_TRUNCATED], **by_status)
-
-
-def count(records: RecordColumns) -> Counts:
-    """Count the records by status."""
-    tally = Tally()
-    tally.add(records)
-    return tally.counts

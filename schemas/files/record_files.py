@@ -32,15 +32,6 @@ MOST_PARTS = 10_000
 """Maximum number of parts of a file; the largest that was tried has 279, with 297,379 records, and took 303 MB."""
 
 
-def read_records(path: Path) -> RecordColumns:
-    """Read a file of records as a whole and check every row.
-
-    Raises:
-        DataError: the file is missing or cannot be read, or a row breaks a rule.
-    """
-    return RecordColumns.joined(read_parts(path))
-
-
 def read_parts(path: Path) -> Iterator[RecordColumns]:
     """Yield the records of each part of a file, and check every row.
 
@@ -105,19 +96,6 @@ def row_problems(path: Path, records: RecordColumns) -> Check[bool]:
     return row_files.lines_of_rows(
         path, records.table, broken_rows(records).tolist(), Record, first_row=records.first_row
     )
-
-
-def write_records(path: Path, records: Sequence[Record]) -> RecordColumns:
-    """Check records and write them to a file atomically; the same records always give the same bytes.
-
-    Returns:
-        The records as columns.
-
-    Raises:
-        DataError: a record breaks a rule; nothing is written.
-    """
-    with writing_records(path) as add:
-        return add(records)
 
 
 @contextmanager

@@ -23,12 +23,12 @@ from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.verification import verified_entry
 from schemas.documents.record import Exchange
 from schemas.files import contract
-from schemas.files.record_files import write_records
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_run
 from tests.evaluators.logging_backend import LoggingBackend
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.leaderboard.made_keys import MadeKeys
+from tests.record_files import write_records
 from tests.schemas import examples
 
 TWO = ("guard", "nurse")

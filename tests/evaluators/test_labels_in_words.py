@@ -22,13 +22,13 @@ from evaluators.tasks.labels.classification_task import TASK
 from evaluators.tasks.labels.label_tables import IN_WORDS
 from leaderboard.verify.keys import KeyCheck, open_book
 from schemas.files.record_columns import RecordColumns
-from schemas.files.record_files import write_records
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_complete_result
 from schemas.items.label import LabelItem
 from tests.commands import output_of
 from tests.evaluators import label_oracle
 from tests.evaluators.label_data import made_dataset, made_items, planned
+from tests.record_files import write_records
 from tests.suites.commands import told
 
 pytestmark = pytest.mark.slow

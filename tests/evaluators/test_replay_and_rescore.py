@@ -23,12 +23,12 @@ from evaluators.runs.plan.selection import select
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.documents.record import Record
-from schemas.files.record_files import write_records
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import RECORDS, read_run, write_result
 from tests.evaluators.asking import replayable
 from tests.evaluators.logging_backend import LoggingBackend, ask
 from tests.evaluators.made_data import made_items, write_dataset
+from tests.record_files import write_records
 
 
 @pytest.fixture
