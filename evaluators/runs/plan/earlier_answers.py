@@ -12,14 +12,7 @@ from typing import NamedTuple
 
 from biasboard.ground.errors import RunError
 from evaluators.backend import Backend, GenerateRequest, Request, Response, Runtime
-from evaluators.runs.plan.plan import (
-    AskedPart,
-    Plan,
-    PlannedPart,
-    distinct_requests,
-    run_folder,
-    runs_of_prompt,
-)
+from evaluators.runs.plan.plan import AskedPart, Plan, PlannedPart, distinct_requests, run_folder, runs_of_prompt
 from evaluators.stores.read_only import Pace, answered_keys, is_begun, pace, stored_responses
 from evaluators.stores.store import STORE
 from schemas.documents.result import Model, Signature
