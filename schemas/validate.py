@@ -27,7 +27,6 @@ from schemas.printed import Printed, with_format
 
 _ALONE: Mapping[str, type[Document]] = {REGISTER: Register, ADAPTERS: Adapters}
 """Documents that stand by themselves, by the names of their files."""
-_LOOKED_FOR = f"{MANIFEST}, {RESULT}, {', '.join(_ALONE)}"
 
 
 def targets(path: Path) -> list[Path]:
@@ -43,7 +42,8 @@ def targets(path: Path) -> list[Path]:
     folder = path.parent if path.name in (MANIFEST, RESULT) else path
     below = [path] if path.name in _ALONE else list(_targets_below(folder)) if folder.is_dir() else []
     if not below:
-        raise DataError(f"{path}: nothing to validate here; looked for: {_LOOKED_FOR}")
+        looked_for = ", ".join((MANIFEST, RESULT, *_ALONE))
+        raise DataError(f"{path}: nothing to validate here; looked for: {looked_for}")
     return below
 
 

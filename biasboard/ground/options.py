@@ -35,6 +35,11 @@ def finite(value: T) -> T:
     return value
 
 
+def names_in(text: str) -> tuple[str, ...]:
+    """Return the names in a list with commas."""
+    return tuple(name.strip() for name in text.split(","))
+
+
 def option(
     help_text: str,
     *,

@@ -21,9 +21,6 @@ from schemas.documents.base import EncodedImage
 
 SCALARS = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
 """Arrow type of a column by the Python type of its values."""
-IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-"""Arrow type of an image, exactly as in the library datasets."""
-
 
 # A dictionary, not functools.cache, for the reason given at schemas.documents.base._ADAPTERS.
 _SCHEMAS: dict[type, pa.Schema] = {}
@@ -65,7 +62,8 @@ def _arrow_type(hint: Any) -> pa.DataType:
     if origin is dict:
         return pa.map_(pa.string(), _arrow_type(get_args(hint)[1]))
     if hint is EncodedImage:
-        return IMAGE
+        # Exactly as in the library datasets.
+        return pa.struct([("bytes", pa.binary()), ("path", pa.string())])
     if dataclasses.is_dataclass(hint):
         return pa.struct(_struct_fields(cast(type, hint)))
     return SCALARS[hint]

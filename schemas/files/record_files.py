@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -24,9 +23,6 @@ from schemas.files.arrow_files import arrow_schema
 from schemas.files.column_checks import broken_rows
 from schemas.files.contract import Check
 from schemas.files.record_columns import RecordColumns
-
-AddRecords: TypeAlias = Callable[[Sequence[Record]], RecordColumns]
-"""Function that checks records, appends them to a file and returns them as columns."""
 
 MOST_PARTS = 10_000
 """Maximum number of parts of a file; the largest that was tried has 279, with 297,379 records, and took 303 MB."""
@@ -99,8 +95,8 @@ def row_problems(path: Path, records: RecordColumns) -> Check[bool]:
 
 
 @contextmanager
-def writing_records(path: Path) -> Iterator[AddRecords]:
-    """Yield a function that appends the records of a part to a file.
+def writing_records(path: Path) -> Iterator[Callable[[Sequence[Record]], RecordColumns]]:
+    """Yield a function that checks the records of a part, appends them to a file and returns them as columns.
 
     The same parts always give the same bytes. The file is replaced only at the end: after an error it is as before.
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast, get_args
 
 from biasboard.ground.errors import ConfigError
-from biasboard.ground.options import Only, option
+from biasboard.ground.options import Only, names_in, option
 from biasboard.ground.progress import note, progress, steps, working
 from evaluators.backend import Backend
 from evaluators.runs.ask.context_limit import check_context
@@ -65,10 +65,6 @@ def normalisation_named(text: str) -> Normalisation:
     return cast(Normalisation, text)
 
 
-def _contexts_named(text: str) -> tuple[str, ...]:
-    return tuple(map(str.strip, text.split(",")))
-
-
 @dataclass(frozen=True, kw_only=True)
 class Study:
     """What is asked of a model, before it is known of which."""
@@ -105,7 +101,7 @@ class Study:
         "Numbers of solved examples in the prompt, such as 0,2,8: asks with every set of that many; 8-NAME for 8 that "
         "are chosen by a rule of the task. With --prompt, those of its protocol. For tasks that show examples.",
         panel=ASKING_PANEL,
-        read=_contexts_named,
+        read=names_in,
     )
     normalisation: Normalisation | None = option(NORMALISATION_HELP, panel=ASKING_PANEL, read=normalisation_named)
     measured_only: bool = False
