@@ -198,7 +198,6 @@ def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 def _import(
     paper: Reproduction, runs: Sequence[PaperRun], folders: Mapping[str, Path], choice: ReproduceChoice
 ) -> None:
-    """Import the published answers of every model of the paper."""
     if choice.answers is None:
         return
     of_answers = [run for run in runs if run.answers is not None]

@@ -344,11 +344,7 @@ def plans_of(model: str, choice: ScoreChoice, options: BackendOptions, *, outlin
 
 
 def _against(choice: ScoreChoice) -> str | None:
-    """Return the id of the model to compare with; None if there is none.
-
-    Raises:
-        ConfigError: there are no results of it that can be compared; nothing was asked.
-    """
+    """Return the id of the model to compare with, of which there are results; None if there is none."""
     from leaderboard.commands.comparable_results import known_model, model_ids
 
     if choice.against is None:
@@ -367,7 +363,6 @@ def _against(choice: ScoreChoice) -> str | None:
 
 @contextmanager
 def _accepted(choice: ScoreChoice) -> Iterator[Path]:
-    """Yield the folder of accepted results."""
     if choice.results is None:
         yield results_folder()
         return

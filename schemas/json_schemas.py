@@ -56,7 +56,6 @@ class _Untitled(GenerateJsonSchema):
     """JSON Schema without a title for each field, which would repeat its name."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
-        """Return False."""
         return False
 
 

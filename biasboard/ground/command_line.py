@@ -124,7 +124,6 @@ def _group_of(commands: Mapping[str, LazyCommand]) -> type[TyperGroup]:
             self.lists_only = False
 
         def list_commands(self, ctx: Any) -> list[str]:
-            """Return the names of the commands."""
             return list(commands)
 
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -174,7 +173,6 @@ def _loaded(name: str, lazy: LazyCommand) -> Any:
 
 
 def _as_script(name: str, module: str, summary: str) -> Any:
-    """Return a command that runs a module with all arguments."""
     application = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
     def script(context: typer.Context) -> None:

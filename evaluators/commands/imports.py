@@ -287,7 +287,6 @@ def _remedy(log: HarnessLog, n_missing: int, count: CountOptionTokens | None) ->
 
 
 def _written(read: Sequence[_ToWrite], choice: ImportChoice) -> list[Finished]:
-    """Write the records and results of answers, and report them."""
     scorers = scorers_of((one.plan.task for one in read), choice.scorers)
     runs = []
     with progress("importing answers", len(read)) as advance:

@@ -377,7 +377,6 @@ def values_of(table: pa.Table, *, where: str) -> list[dict[str, Any]]:
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
-    """Return the values of a column."""
     kind = column.type
     # Arrow would make an object of its own of each number first, and sums of clusters are lists of thousands.
     if len(column) and pa.types.is_list(kind) and pa.types.is_floating(kind.value_type):

@@ -22,6 +22,7 @@ AT_A_TIME = 1024
 """Number of records that are objects at a time: as such they take ten times the memory that their columns take."""
 D = TypeVar("D", bound=Document)
 T = TypeVar("T")
+_TRUNCATED = "truncated"
 
 
 class RecordColumns(Sequence[Record]):
@@ -229,9 +230,6 @@ def _values(column: Column) -> Sequence[Any]:
 
 def _tuples(values: Sequence[T], offsets: IntArray) -> list[tuple[T, ...]]:
     return [tuple(values[first:end]) for first, end in pairwise(offsets.tolist())]
-
-
-_TRUNCATED = "truncated"
 
 
 class Tally:

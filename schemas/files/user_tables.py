@@ -208,9 +208,6 @@ def _json_records(path: Path, raw: bytes) -> tuple[list[str], Iterator[CsvRecord
     """Return the objects on the lines of a file, with a column for each key; a missing value is empty.
 
     Keys whose values are lists or objects in some row are left out.
-
-    Raises:
-        DataError: there are too many values.
     """
     rows: list[tuple[int, dict[str, JsonValue], str | None]] = []
     heads: dict[str, None] = {}

@@ -28,6 +28,7 @@ ListedKind: TypeAlias = Literal[
     "prompt",
     "metric",
 ]
+VerdictState: TypeAlias = Literal["accepted", "accepted with warnings", "rejected"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,9 +139,6 @@ class RunEstimates(Document):
 
     runs: tuple[RunEstimate, ...]
     notes: tuple[str, ...]
-
-
-VerdictState: TypeAlias = Literal["accepted", "accepted with warnings", "rejected"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

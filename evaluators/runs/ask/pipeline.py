@@ -310,7 +310,6 @@ class _Steps:
         self._show(int(self._n_requests / self._per_item + 1e-9), earlier=earlier)
 
     def finish(self) -> None:
-        """Fill the bar."""
         self._show(self._n_items)
 
     def _show(self, n_items: int, *, earlier: bool = False) -> None:

@@ -52,6 +52,8 @@ NORMALISATION_HELP = (
 Preferred: TypeAlias = Callable[[Manifest, str], Mapping[str, frozenset[str]]]
 """Function that returns, for a config of a dataset, the prompts by which others were asked, by who they are: an answer
 to the same prompts can be compared with theirs."""
+OF_ITEMS = Only({"configs", "parts", "splits", "limit", "task", "prompts", "contexts"})
+"""The options of :class:`Study` that choose what is asked, and not how answers are read."""
 
 
 def normalisation_named(text: str) -> Normalisation:
@@ -214,10 +216,6 @@ class Study:
             ("prompt", signature.prompt),
         )
         return " ".join(f"--{name} {value}" for name, value in pairs if value is not None)
-
-
-OF_ITEMS = Only({"configs", "parts", "splits", "limit", "task", "prompts", "contexts"})
-"""The options of :class:`Study` that choose what is asked, and not how answers are read."""
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,9 @@ A cue that is right in .53 of ten thousand items is separably above chance, and 
 SOLVES = 0.9
 """Accuracy from which a baseline is said to solve the items: nobody can lead it, and it shows that the set cannot show
 skill. On WinoBias position alone is right in .995."""
+_REFERENCES = "references"
+_KNOWN: dict[str, tuple[Reference, ...]] = {}
+"""References computed in this process, by the hash of what they depend on."""
 
 
 class Reference(NamedTuple):
@@ -67,11 +70,6 @@ class Reference(NamedTuple):
         """Return what the memory holds in that form."""
         metric = from_values(stored["metric"], Metric)
         return cls(stored["baseline"], metric, np.array(stored["sums"], dtype=np.float64))
-
-
-_REFERENCES = "references"
-_KNOWN: dict[str, tuple[Reference, ...]] = {}
-"""References computed in this process, by the hash of what they depend on."""
 
 
 class LeadOverBaseline(NamedTuple):

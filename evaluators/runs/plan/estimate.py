@@ -201,7 +201,6 @@ def print_estimates(estimates: Sequence[Estimate], notes: Sequence[str] = (), *,
 
 
 def _price_line(estimates: Sequence[Estimate]) -> str:
-    """Return what the requests cost at most."""
     prices = [estimated.cost_usd for estimated in estimates if estimated.cost_usd is not None]
     if len(prices) < len(estimates):
         return "price unknown; give --prices FILE with what the model's tokens cost"
