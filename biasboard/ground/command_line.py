@@ -57,6 +57,8 @@ _raises: ContextVar[bool] = ContextVar("raises", default=False)
 """True while a command is called from Python, where errors are exceptions."""
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")
 """Control characters, line breaks, and lone surrogates, which are how Python stores bytes that are not UTF-8."""
+ANSWERS_KEPT = "stopped; the answers so far are kept, and the same command continues from there"
+"""Last line of a command that asks a model and was stopped."""
 
 
 class LazyCommand(NamedTuple):
@@ -238,10 +240,6 @@ def hide_foreign_bars() -> None:
     """Keep other libraries from showing progress bars, unless the user's environment says otherwise."""
     for name, value in _FOREIGN_BARS.items():
         os.environ.setdefault(name, value)
-
-
-ANSWERS_KEPT = "stopped; the answers so far are kept, and the same command continues from there"
-"""Last line of a command that asks a model and was stopped."""
 
 
 @contextmanager

@@ -30,6 +30,8 @@ _LEAST_SECONDS = 5.0
 
 Report: TypeAlias = Callable[[str, int, int | None], None]
 """Function that is called with the current step, the number of items done, and their total (None if unknown)."""
+_open: list[_Display] = []
+"""The current display of this process, if any: nested work is shown in the same display."""
 
 
 class Advance(Protocol):
@@ -224,10 +226,6 @@ class _Pace(ProgressColumn):
             so_far = duration(task.finished_time or task.elapsed or 0.0)
             return Text(so_far if speed is None else f"{_pace(speed)}, {so_far}")
         return Text(f"{_pace(speed)}, {duration(left)} left")
-
-
-_open: list[_Display] = []
-"""The current display of this process, if any: nested work is shown in the same display."""
 
 
 @contextmanager

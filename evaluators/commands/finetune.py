@@ -13,8 +13,7 @@ from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.options import Only, finite, with_options
 from evaluators.backend_options import BackendOptions
-from evaluators.commands.shared_options import DATASET_HELP
-from evaluators.runs.ask.study import Study
+from evaluators.runs.ask.study import DATASET_HELP, Study
 from schemas.documents.adapters import PUBLISHED, Schedule
 
 _OPTIONS = Only({"name", "revision", "dtype", "device", "tokenizer", "chat"})

@@ -25,12 +25,19 @@ from evaluators.backend import GenerateRequest, Runtime, check_model_id, identif
 from evaluators.benchmark import ImportedAnswers, benchmarks
 from evaluators.commands.export import check_prompt
 from evaluators.commands.printed_results import print_next, report, runs_document
-from evaluators.commands.shared_options import DATASET_HELP, MAX_FAILURES_HELP
 from evaluators.harness import CountOptionTokens, Harness, HarnessLog, load_harness
 from evaluators.runs.ask.answer_tables import read_answers
 from evaluators.runs.ask.importing import BACKEND, import_file, match_log, write_imported
 from evaluators.runs.ask.pipeline import Finished
-from evaluators.runs.ask.study import NORMALISATION_HELP, OF_ITEMS, Study, normalisation_named, scorers_of
+from evaluators.runs.ask.study import (
+    DATASET_HELP,
+    MAX_FAILURES_HELP,
+    NORMALISATION_HELP,
+    OF_ITEMS,
+    Study,
+    normalisation_named,
+    scorers_of,
+)
 from evaluators.runs.plan.exported_questions import plan_again
 from evaluators.runs.plan.plan import MAX_FAILURE_RATE, Plan
 from evaluators.runs.plan.selection import select

@@ -24,6 +24,17 @@ SCALARS = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool
 
 # A dictionary, not functools.cache, for the reason given at schemas.documents.base._ADAPTERS.
 _SCHEMAS: dict[type, pa.Schema] = {}
+# A file of a few kilobytes can decompress to ten million rows, or to one long text many times over. So its metadata is
+# compared with these limits before anything is read.
+MOST_ROWS = 1_000_000
+"""Maximum number of rows of a file."""
+MOST_VALUES = 100_000_000
+"""Maximum number of values of a column; one row can hold a list of many."""
+MOST_BYTES = 1 << 30
+"""Maximum size in memory of rows that are read together."""
+_BYTES_OF_OBJECT = 50
+"""What a value takes in memory besides its text; a file stores one that stands in all rows only once."""
+_ROWS_AT_A_TIME = 1024
 
 
 def arrow_schema(row_type: type) -> pa.Schema:
@@ -112,19 +123,6 @@ def _leaves(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
         yield path, kind
     for name, of_inner in inner.items():
         yield from _leaves(f"{path}.{name}", of_inner)
-
-
-# A file of a few kilobytes can decompress to ten million rows, or to one long text many times over. So its metadata is
-# compared with these limits before anything is read.
-MOST_ROWS = 1_000_000
-"""Maximum number of rows of a file."""
-MOST_VALUES = 100_000_000
-"""Maximum number of values of a column; one row can hold a list of many."""
-MOST_BYTES = 1 << 30
-"""Maximum size in memory of rows that are read together."""
-_BYTES_OF_OBJECT = 50
-"""What a value takes in memory besides its text; a file stores one that stands in all rows only once."""
-_ROWS_AT_A_TIME = 1024
 
 
 def metadata(path: Path) -> pq.FileMetaData:

@@ -50,7 +50,7 @@ def read_parts_unchecked(path: Path) -> Iterator[RecordColumns]:
     n_parts, first_row, n_bytes = 0, 1, 0
     waiting: list[pa.Table] = []
     for table in _tables_by_config(path):
-        if waiting and _config(waiting[0]) != _config(table):
+        if waiting and waiting[0].column("config")[0].as_py() != table.column("config")[0].as_py():
             n_parts += 1
             if n_parts == MOST_PARTS:
                 raise DataError(f"{path}: more than {MOST_PARTS:,} parts; keep the records of a config together")
@@ -76,11 +76,6 @@ def _tables_by_config(path: Path) -> Iterator[pa.Table]:
         starts = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist()]
         for start, end in zip(starts, [*starts[1:], len(codes)], strict=True):
             yield table.slice(start, end - start)
-
-
-def _config(table: pa.Table) -> str | None:
-    name: str | None = table.column("config")[0].as_py()
-    return name
 
 
 def row_problems(path: Path, records: RecordColumns) -> Check[bool]:

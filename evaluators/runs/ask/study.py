@@ -1,7 +1,8 @@
 """A study: the items of datasets and how they are asked, from the choices of a user to finished runs.
 
 ``Study(...).plans(backend)`` chooses the prompts that fit a model; ``estimate`` says what asking by these plans takes,
-and ``ask`` asks. The commands ``run``, ``score`` and ``reproduce`` and the functions for Python all go this way.
+and ``ask`` asks. The commands ``run``, ``score`` and ``reproduce`` and the functions for Python all go this way. The
+options of ``run`` are declared here, of which other commands have some.
 """
 
 from __future__ import annotations
@@ -14,10 +15,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast, get_args
 
+import typer
+
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.options import Only, names_in, option
 from biasboard.ground.progress import note, progress, steps, working
 from evaluators.backend import Backend
+from evaluators.backend_options import MODEL_PANEL
 from evaluators.runs.ask.context_limit import check_context
 from evaluators.runs.ask.prompt_choice import (
     choose_prompts,
@@ -31,7 +35,7 @@ from evaluators.runs.ask.prompt_choice import (
 from evaluators.runs.plan.earlier_answers import AnswerStores
 from evaluators.runs.plan.plan import MAX_FAILURE_RATE, Plan, left_out_words, run_command, with_examples
 from evaluators.runs.plan.selection import Selection, select, shape_listed
-from evaluators.scorer import TextScorer, open_scorers, with_scorers
+from evaluators.scorer import SCORER_HELP, TextScorer, open_scorers, with_scorers
 from evaluators.task import Prompt, Task, task_for
 from evaluators.task_abilities import ReadsScores
 from schemas.documents.dataset import Manifest
@@ -42,8 +46,13 @@ if TYPE_CHECKING:
     from evaluators.runs.ask.pipeline import Finished
     from evaluators.runs.plan.estimate import Estimate
 
-ITEMS_PANEL = "Items"
-ASKING_PANEL = "Asking"
+ITEMS_PANEL, ASKING_PANEL, FILES_PANEL = "Items", "Asking", "Files"
+DATASET_HELP = "Folder of a built dataset, or one of the Hub: ORG/NAME or ORG/NAME@REVISION."
+MAX_FAILURES_HELP = "Share of requests that may fail; with more, the run ends without a result."
+CACHE_VARIABLE = "BIASBOARD_CACHE"
+VERBOSE = typer.Option(
+    "--verbose", help="Print a table of all measures instead of the headline measures.", rich_help_panel=FILES_PANEL
+)
 NORMALISATION_HELP = (
     f"{', '.join(get_args(Normalisation)[:-1])} or {get_args(Normalisation)[-1]}; by default that of the prompt, "
     "mostly sum. Not for generated texts."
@@ -65,6 +74,24 @@ def normalisation_named(text: str) -> Normalisation:
     if text not in get_args(Normalisation):
         raise ConfigError(f"--normalisation {text} does not exist; have: {', '.join(get_args(Normalisation))}")
     return cast(Normalisation, text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunChoice:
+    """The model that is asked, where its runs go, and who scores its texts."""
+
+    backend: str = option("Backend that calls the model; see 'list'.", panel=MODEL_PANEL, default=...)
+    model: str = option(
+        "Model: a Hub id, a folder, a file of stored answers, or a baseline (or 'all' baselines).",
+        panel=MODEL_PANEL,
+        default=...,
+    )
+    out: Path = option("Folder of all runs.", panel=FILES_PANEL, default=Path("out/runs"))
+    max_failure_rate: float = option(MAX_FAILURES_HELP, panel=ASKING_PANEL, default=MAX_FAILURE_RATE, min=0, max=1)
+    cache: Path | None = option(
+        "File of the cache that runs share: answers in it are reused.", panel=FILES_PANEL, envvar=CACHE_VARIABLE
+    )
+    scorers: tuple[str, ...] | None = option(SCORER_HELP, flag="--scorer", panel="Generated texts")
 
 
 @dataclass(frozen=True, kw_only=True)
