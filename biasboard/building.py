@@ -64,8 +64,7 @@ def demo() -> None:
 
 
 def _commands() -> dict[str, LazyCommand]:
-    commands = {name: _command(name) for name in BUILDERS.names()}
-    return {name: command for name, command in commands.items() if command is not None}
+    return {name: command for name in BUILDERS.names() if (command := _command(name)) is not None}
 
 
 def _command(name: str) -> LazyCommand | None:

@@ -116,8 +116,7 @@ def pace_of(plan: Plan, model: Model | None, name: str, stores: AnswerStores) ->
     total = Pace(0, 0.0)
     in_cache = [stores.cache] if stores.cache is not None and model is not None else []
     of_config = runs_of_prompt(stores.root, plan.signature, name, plan.signature.config)
-    of_runs = [folder / STORE for folder in of_config]
-    for path in (*of_runs, *in_cache):
+    for path in (*(folder / STORE for folder in of_config), *in_cache):
         if path in in_cache and total.n_answers:
             break  # The cache holds the same answers, which would count twice.
         try:
