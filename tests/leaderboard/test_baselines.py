@@ -398,7 +398,7 @@ def test_nobody_has_to_lead_a_baseline_that_solves_the_items(knowing: tuple[Entr
     solving = standing.leads[0]._replace(baseline="first", value=0.995, difference=0.005, low=0.0, high=0.01)
     with_solver = replace(standing, leads=(solving, *standing.leads))
     assert with_solver.passes
-    assert [lead.baseline for lead in with_solver.solvers] == ["first"]
+    assert [lead.baseline for lead in with_solver.leads if lead.solves] == ["first"]
     assert solved_note([replace(entry, standing=with_solver)]) == (
         "These items cannot show skill: first alone is right in 0.995. "
         "For a rank, models have to lead the other baselines."

@@ -115,7 +115,7 @@ def test_a_position_that_solves_type_2_keeps_nobody_from_a_rank(board: Board) ->
     (table,) = board.tables
     standing = table.rows[0].entry.standing
     assert standing is not None
-    solvers = {lead.baseline for lead in standing.solvers}
+    solvers = {lead.baseline for lead in standing.leads if lead.solves}
     assert solvers == ({"last-mentioned", "best-cue"} if table.signature.config == "type2" else set())
     assert "uniform" in {lead.baseline for lead in standing.judged}
 

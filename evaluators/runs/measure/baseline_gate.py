@@ -91,7 +91,7 @@ class LeadOverBaseline(NamedTuple):
 
     @property
     def solves(self) -> bool:
-        """True if the baseline solves the items, so that nobody has to lead it."""
+        """True if the baseline solves the items, which thereby cannot show skill, so that nobody has to lead it."""
         return self.value > SOLVES
 
 
@@ -110,11 +110,6 @@ class GateStanding:
     def judged(self) -> tuple[LeadOverBaseline, ...]:
         """The differences from the baselines that do not solve the items."""
         return tuple(lead for lead in self.leads if not lead.solves)
-
-    @property
-    def solvers(self) -> tuple[LeadOverBaseline, ...]:
-        """The differences from the baselines that solve the items, and thereby say that these cannot show skill."""
-        return tuple(lead for lead in self.leads if lead.solves)
 
     @property
     def passes(self) -> bool:
