@@ -97,10 +97,10 @@ def validate(
         has_more = next(lines, None) is not None
     if shown:
         rest = f" and more; show them with --limit {10 * limit}" if has_more else ""
-        typer.echo(f"error: {_n(len(shown), 'problem')}{rest}", err=True)
+        typer.echo(f"error: {len(shown)} problem{'s' * (len(shown) > 1)}{rest}", err=True)
     else:
-        counted = _n(len(checked), "dataset, run or file", "datasets, runs and files")
-        typer.echo(f"{counted} checked, no problems", err=True)
+        what = "dataset, run or file" if len(checked) == 1 else "datasets, runs and files"
+        typer.echo(f"{len(checked)} {what} checked, no problems", err=True)
     document = Validation(n_checked=len(checked), problem_lines=tuple(shown), has_more=has_more)
     return Printed(document, EXIT_ERROR if shown else 0)
 
@@ -109,10 +109,6 @@ def _problems_of(checked: Sequence[Path], step: Report) -> Iterator[str]:
     for number, target in enumerate(checked):
         step("checking", number, len(checked))
         yield from problems(target)
-
-
-def _n(count: int, singular: str, plural: str | None = None) -> str:
-    return f"{count} {singular}" if count == 1 else f"{count} {plural or singular + 's'}"
 
 
 if __name__ == "__main__":
