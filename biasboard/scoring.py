@@ -363,6 +363,7 @@ def _against(choice: ScoreChoice) -> str | None:
 
 @contextmanager
 def _accepted(choice: ScoreChoice) -> Iterator[Path]:
+    """Yield the folder of accepted results."""
     if choice.results is None:
         yield results_folder()
         return

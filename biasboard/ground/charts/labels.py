@@ -20,11 +20,6 @@ _STEPS = 5
 """Number of distances to try on each side of a mark."""
 _INSIDE = 0.9
 """Least share of a label that lies inside the plane: the widths of letters are guessed, and the plane has a margin."""
-LabelPlace: TypeAlias = tuple[float, float, str, tuple[float, float] | None]
-"""Left end and vertical middle of a label in pixels, its text, and where a line from the mark meets it; None if the
-label is beside its mark and needs no line."""
-_Box: TypeAlias = tuple[float, float, float, float]
-"""Left, upper, right and lower edge in pixels."""
 
 
 class Point(NamedTuple):
@@ -37,6 +32,13 @@ class Point(NamedTuple):
     """Left and right end of the interval; twice ``x`` if there is none."""
     down: tuple[float, float]
     """Upper and lower end of the interval; twice ``y`` if there is none."""
+
+
+LabelPlace: TypeAlias = tuple[float, float, str, tuple[float, float] | None]
+"""Left end and vertical middle of a label in pixels, its text, and where a line from the mark meets it; None if the
+label is beside its mark and needs no line."""
+_Box: TypeAlias = tuple[float, float, float, float]
+"""Left, upper, right and lower edge in pixels."""
 
 
 def place_labels(points: Sequence[Point], *, width: float, height: float) -> list[LabelPlace | None]:
