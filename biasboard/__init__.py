@@ -2,8 +2,8 @@
 
 Importing the package loads nothing else: ``score``, ``build``, ``evaluate``, ``load_result`` and ``ranks`` (*api*)
 import what they need when they are called. *commands* lists those of the command line; *scoring* is ``biasboard
-score``, *gate* its limits for releases, *reproducing* ``biasboard reproduce``, *building* ``biasboard build``,
-*publishing* ``biasboard publish``, *parts* ``biasboard new`` and ``biasboard check``, and *demo* ``biasboard demo``.
+score``, *gate* its limits for releases, *reproducing* ``biasboard reproduce``, *building* ``biasboard build`` and
+``biasboard demo``, *publishing* ``biasboard publish``, and *parts* ``biasboard new`` and ``biasboard check``.
 User mistakes raise the exceptions of ``biasboard.ground.errors``.
 """
 

@@ -119,8 +119,7 @@ def evaluate(
     from biasboard.ground.progress import note
     from evaluators.backend_options import BackendOptions
     from evaluators.commands.runs_from_options import ask_all
-    from evaluators.commands.shared_options import CACHE_VARIABLE, RunChoice
-    from evaluators.runs.ask.study import Study, normalisation_named
+    from evaluators.runs.ask.study import CACHE_VARIABLE, RunChoice, Study, normalisation_named
     from evaluators.runs.measure.unread_answers import is_unreadable
 
     hide_foreign_bars()

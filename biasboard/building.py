@@ -1,4 +1,4 @@
-"""The commands ``biasboard build NAME``: each builder that ``python -m builders.NAME`` runs."""
+"""The commands ``biasboard build NAME``, each builder that ``python -m builders.NAME`` runs, and ``biasboard demo``."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from biasboard.ground.command_line import LazyCommand, call, command_group, one_
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.kinds import BUILDERS
 from builders.__main__ import list_builders
-from builders.description import Builder, BuilderSource
-from schemas.folders.dataset_folder import MANIFEST
+from builders.description import Builder, BuilderSource, all_builders
+from schemas.folders.dataset_folder import MANIFEST, read_manifest
 
 
 def builder_application(name: str) -> typer.Typer:
@@ -44,9 +44,27 @@ def build_if_missing(builder: Builder, source: BuilderSource, folder: Path) -> b
     return True
 
 
+@one_line_errors("stopped; the same command continues")
+def demo() -> None:
+    """Build the embedded datasets and the board.
+
+    Datasets that are in out/datasets are kept. The board shows the accepted results, which biasboard brings along, and
+    the runs in out/runs. It is written to site/_build.
+    """
+    # Imported here, because building a dataset needs none of it.
+    from leaderboard.commands.build import build as build_board
+
+    for builder in all_builders():
+        source = builder.sources[0]
+        if source.input is None:
+            folder = source.default_out
+            is_new = build_if_missing(builder, source, folder)
+            print(f"{'built' if is_new else 'kept'} {folder}, version {read_manifest(folder).version}")
+    build_board()
+
+
 def _commands() -> dict[str, LazyCommand]:
-    commands = {name: _command(name) for name in BUILDERS.names()}
-    return {name: command for name, command in commands.items() if command is not None}
+    return {name: command for name in BUILDERS.names() if (command := _command(name)) is not None}
 
 
 def _command(name: str) -> LazyCommand | None:

@@ -9,7 +9,7 @@ from leaderboard.__main__ import COMMANDS as LEADERBOARD
 app = command_group(
     "Build bias benchmarks, score language models on them, and publish the results.",
     {
-        "demo": LazyCommand("biasboard.demo:demo", "Build the embedded datasets and the board."),
+        "demo": LazyCommand("biasboard.building:demo", "Build the embedded datasets and the board."),
         "build": LazyCommand(
             "biasboard.building:app", "Build a dataset; without a name, list the builders and their sources."
         ),

@@ -108,11 +108,7 @@ def limits_of(choice: GateChoice, benchmarks: Sequence[str]) -> list[Limit]:
 
 
 def _check_range(text: str, limit: Limit) -> None:
-    """Check that a limit lies in the range of its metric, and that not every value keeps it.
-
-    Raises:
-        ConfigError: it does not; 70 is given where .7 is meant, for example.
-    """
+    """Refuse a limit outside the range of its metric, as 70 where .7 is meant, and one that every value keeps."""
     # Imported here, because a score without limits needs none of it.
     from biasboard.ground.kinds import TASKS
     from evaluators.runs.measure.measuring import metric_definitions

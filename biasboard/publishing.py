@@ -75,11 +75,7 @@ def publish(
 
 
 def _results(folder: Path, book: KeyBook, scratch: Path, *, withhold: bool) -> PublishedResults:
-    """Verify the results in a folder and choose what to publish of them.
-
-    Raises:
-        DataError: there are none, or one is unsound or incomplete.
-    """
+    """Verify the results in a folder and choose what to publish of them."""
     if not folder.exists():
         raise DataError(f"{folder}: no such folder; name that of a dataset or of runs")
     if folder.is_dir() and not find_runs(folder):

@@ -18,18 +18,16 @@ from biasboard.building import builder_application
 from biasboard.ground.command_line import ANSWERS_KEPT, call, one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.memory import machine_memory
-from biasboard.ground.options import option, with_options
+from biasboard.ground.options import names_in, option, with_options
 from biasboard.ground.progress import note, working
-from biasboard.scoring import names_in
 from builders.description import DATASETS_FOLDER
 from evaluators.backend import open_backend
 from evaluators.backend_options import MODEL_PANEL, BackendOptions
 from evaluators.runs.ask.study import Study, scorers_of
-from evaluators.runs.plan.gpu_hours import GPU_HOUR_USD
-from leaderboard.ranking.reproduced import ReproducedPaper, costs_of, reproduced
+from leaderboard.ranking.reproduced import GPU_HOUR_USD, ReproducedPaper, costs_of, reproduced
 from leaderboard.reproductions import reproductions
 from leaderboard.verify.board_files import keys_folder, results_folder
-from schemas.documents.reproduction import PaperRun, Reproduction
+from schemas.documents.papers import PaperRun, Reproduction
 from schemas.folders.dataset_folder import MANIFEST
 
 _FILES = "Files"
@@ -121,13 +119,7 @@ def reproduce(
 
 
 def _built(runs: Sequence[PaperRun], inputs: Mapping[str, Sequence[str]], choice: ReproduceChoice) -> dict[str, Path]:
-    """Return the folder of each dataset that is there, after building those whose input is known.
-
-    Args:
-        runs: Runs whose datasets are needed.
-        inputs: Files and folders that are given for each dataset.
-        choice: Where datasets lie.
-    """
+    """Return the folder of each dataset that is there, after building those whose input is known."""
     folders = {}
     for run in {run.dataset: run for run in runs}.values():
         folder, paths = choice.datasets / run.dataset, inputs.get(run.dataset, ())
@@ -206,7 +198,6 @@ def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 def _import(
     paper: Reproduction, runs: Sequence[PaperRun], folders: Mapping[str, Path], choice: ReproduceChoice
 ) -> None:
-    """Import the published answers of every model of the paper."""
     if choice.answers is None:
         return
     of_answers = [run for run in runs if run.answers is not None]

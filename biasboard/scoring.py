@@ -24,7 +24,7 @@ from biasboard.gate import GateChoice, Limit, limits_of, outcomes
 from biasboard.ground.command_line import ANSWERS_KEPT, EXIT_GATE, one_line_errors
 from biasboard.ground.errors import ConfigError, RunError
 from biasboard.ground.memory import machine_memory
-from biasboard.ground.options import option, with_options
+from biasboard.ground.options import names_in, option, with_options
 from biasboard.ground.progress import note, working
 from builders.description import DATASETS_FOLDER, Builder, BuilderSource, all_builders
 from evaluators.backend import Backend, open_backend, open_outline
@@ -54,11 +54,6 @@ _QUICK_ITEMS = 24
 _ESTIMATED_ITEMS = 64
 """Number of items per config from which ``--dry-run`` estimates."""
 _FILES = "Files"
-
-
-def names_in(text: str) -> tuple[str, ...]:
-    """Return the names in a list with commas."""
-    return tuple(name.strip() for name in text.split(","))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -349,11 +344,7 @@ def plans_of(model: str, choice: ScoreChoice, options: BackendOptions, *, outlin
 
 
 def _against(choice: ScoreChoice) -> str | None:
-    """Return the id of the model to compare with; None if there is none.
-
-    Raises:
-        ConfigError: there are no results of it that can be compared; nothing was asked.
-    """
+    """Return the id of the model to compare with, of which there are results; None if there is none."""
     from leaderboard.commands.comparable_results import known_model, model_ids
 
     if choice.against is None:

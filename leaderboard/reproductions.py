@@ -16,8 +16,7 @@ from evaluators.runs.measure.example_sets import set_row_names
 from evaluators.task import load_task
 from leaderboard.benchmark_pages import Paper, load_pages, metric_names
 from leaderboard.toml_documents import read_documents
-from schemas.documents.reported_table import ReportedTable
-from schemas.documents.reproduction import PaperMeasure, PaperPart, Reproduction
+from schemas.documents.papers import PaperMeasure, PaperPart, ReportedTable, Reproduction
 
 
 @cache

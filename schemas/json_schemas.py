@@ -23,9 +23,8 @@ from schemas.documents.dataset import Manifest, Reject
 from schemas.documents.item_shape import item_shapes
 from schemas.documents.model_facts import ModelFacts
 from schemas.documents.model_summary import ModelSummary
+from schemas.documents.papers import ReportedTable, Reproduction
 from schemas.documents.record import Record
-from schemas.documents.reported_table import ReportedTable
-from schemas.documents.reproduction import Reproduction
 from schemas.documents.result import Result
 from schemas.documents.reweighting import Reweighting
 from schemas.documents.run_files import ClusterSums, Corrections, TextScore
@@ -57,7 +56,6 @@ class _Untitled(GenerateJsonSchema):
     """JSON Schema without a title for each field, which would repeat its name."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
-        """Return False."""
         return False
 
 

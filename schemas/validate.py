@@ -27,7 +27,6 @@ from schemas.printed import Printed, with_format
 
 _ALONE: Mapping[str, type[Document]] = {REGISTER: Register, ADAPTERS: Adapters}
 """Documents that stand by themselves, by the names of their files."""
-_LOOKED_FOR = f"{MANIFEST}, {RESULT}, {', '.join(_ALONE)}"
 
 
 def targets(path: Path) -> list[Path]:
@@ -43,7 +42,8 @@ def targets(path: Path) -> list[Path]:
     folder = path.parent if path.name in (MANIFEST, RESULT) else path
     below = [path] if path.name in _ALONE else list(_targets_below(folder)) if folder.is_dir() else []
     if not below:
-        raise DataError(f"{path}: nothing to validate here; looked for: {_LOOKED_FOR}")
+        looked_for = ", ".join((MANIFEST, RESULT, *_ALONE))
+        raise DataError(f"{path}: nothing to validate here; looked for: {looked_for}")
     return below
 
 
@@ -97,10 +97,10 @@ def validate(
         has_more = next(lines, None) is not None
     if shown:
         rest = f" and more; show them with --limit {10 * limit}" if has_more else ""
-        typer.echo(f"error: {_n(len(shown), 'problem')}{rest}", err=True)
+        typer.echo(f"error: {len(shown)} problem{'s' * (len(shown) > 1)}{rest}", err=True)
     else:
-        counted = _n(len(checked), "dataset, run or file", "datasets, runs and files")
-        typer.echo(f"{counted} checked, no problems", err=True)
+        what = "dataset, run or file" if len(checked) == 1 else "datasets, runs and files"
+        typer.echo(f"{len(checked)} {what} checked, no problems", err=True)
     document = Validation(n_checked=len(checked), problem_lines=tuple(shown), has_more=has_more)
     return Printed(document, EXIT_ERROR if shown else 0)
 
@@ -109,10 +109,6 @@ def _problems_of(checked: Sequence[Path], step: Report) -> Iterator[str]:
     for number, target in enumerate(checked):
         step("checking", number, len(checked))
         yield from problems(target)
-
-
-def _n(count: int, singular: str, plural: str | None = None) -> str:
-    return f"{count} {singular}" if count == 1 else f"{count} {plural or singular + 's'}"
 
 
 if __name__ == "__main__":

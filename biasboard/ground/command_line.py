@@ -57,6 +57,8 @@ _raises: ContextVar[bool] = ContextVar("raises", default=False)
 """True while a command is called from Python, where errors are exceptions."""
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")
 """Control characters, line breaks, and lone surrogates, which are how Python stores bytes that are not UTF-8."""
+ANSWERS_KEPT = "stopped; the answers so far are kept, and the same command continues from there"
+"""Last line of a command that asks a model and was stopped."""
 
 
 class LazyCommand(NamedTuple):
@@ -124,7 +126,6 @@ def _group_of(commands: Mapping[str, LazyCommand]) -> type[TyperGroup]:
             self.lists_only = False
 
         def list_commands(self, ctx: Any) -> list[str]:
-            """Return the names of the commands."""
             return list(commands)
 
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -174,7 +175,6 @@ def _loaded(name: str, lazy: LazyCommand) -> Any:
 
 
 def _as_script(name: str, module: str, summary: str) -> Any:
-    """Return a command that runs a module with all arguments."""
     application = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
     def script(context: typer.Context) -> None:
@@ -240,10 +240,6 @@ def hide_foreign_bars() -> None:
     """Keep other libraries from showing progress bars, unless the user's environment says otherwise."""
     for name, value in _FOREIGN_BARS.items():
         os.environ.setdefault(name, value)
-
-
-ANSWERS_KEPT = "stopped; the answers so far are kept, and the same command continues from there"
-"""Last line of a command that asks a model and was stopped."""
 
 
 @contextmanager

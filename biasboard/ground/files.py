@@ -17,6 +17,11 @@ from biasboard.ground.errors import DataError
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Errors of a file system that has no room, or none for this user."""
+_OLD = "old"
+_LOCK = ".lock"
+_LOCK_SECONDS = 30.0
+MOST_BYTES = 512 << 20
+"""Maximum size of a text file that is read as a whole; published data and exported answers are far smaller."""
 
 
 def disk_full(path: object, *, reason: str = "the disk is full", answers_kept: bool = False) -> str:
@@ -89,9 +94,6 @@ def replacing_folder(path: Path) -> Iterator[Path]:
         temporary.replace(path)
 
 
-_OLD = "old"
-
-
 @contextmanager
 def unfinished(path: Path) -> Iterator[Path]:
     """Yield a temporary folder next to ``path``, and remove those of earlier processes that were killed."""
@@ -116,10 +118,6 @@ def _end(holder: Path, path: Path) -> None:
     shutil.rmtree(holder, ignore_errors=True)
 
 
-_LOCK = ".lock"
-_LOCK_SECONDS = 30.0
-
-
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
     """Keep other commands from changing a folder between a look at it and a change.
@@ -134,10 +132,6 @@ def held(folder: Path) -> Iterator[None]:
             yield
     except Timeout as error:
         raise DataError(f"{folder}: another command is writing there; wait until it is done") from error
-
-
-MOST_BYTES = 512 << 20
-"""Maximum size of a text file that is read as a whole; published data and exported answers are far smaller."""
 
 
 def check_readable(path: Path, *, most: int = MOST_BYTES, remedy: str | None = None) -> None:

@@ -51,20 +51,16 @@ class Memory:
         Without a folder nothing is remembered; with ``is_fresh``, stored values are ignored, and new ones still
         stored.
         """
-        self._folder = None if folder is None or not _is_private(folder) else folder
-        self._is_fresh = is_fresh
-
-    @property
-    def folder(self) -> Path | None:
+        self.folder = None if folder is None or not _is_private(folder) else folder
         """The folder of the memory; None if nothing is remembered."""
-        return self._folder
+        self._is_fresh = is_fresh
 
     def get(self, kind: str, parts: Mapping[str, JsonValue]) -> JsonValue | None:
         """Return a value; None if there is none, or if its file was changed.
 
         The parts are everything that the value depends on besides the code.
         """
-        if self._folder is None or self._is_fresh:
+        if self.folder is None or self._is_fresh:
             return None
         key = _key(kind, parts)
         path = self._path(key)
@@ -85,12 +81,12 @@ class Memory:
 
     def put(self, kind: str, parts: Mapping[str, JsonValue], value: JsonValue) -> None:
         """Store a value. Errors of the disk are ignored, since nothing depends on the memory."""
-        if self._folder is None:
+        if self.folder is None:
             return
         key = _key(kind, parts)
         text = strict_json.canonical(value)
         with suppress(OSError):
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(OSError), replacing(self._path(key)) as temporary:
             temporary.write_bytes(_digest(key, text) + text)
 
@@ -115,13 +111,13 @@ class Memory:
     def tidy(self) -> None:
         """Remove the values that were not used for 60 days."""
         oldest = time.time() - _OLDEST_SECONDS
-        for path in [] if self._folder is None else self._folder.glob("*/*.json"):
+        for path in [] if self.folder is None else self.folder.glob("*/*.json"):
             with suppress(OSError):
                 if path.stat().st_mtime < oldest:
                     path.unlink()
 
     def _path(self, key: str) -> Path:
-        return (self._folder or Path()) / key[:2] / f"{key}.json"
+        return (self.folder or Path()) / key[:2] / f"{key}.json"
 
 
 def _is_private(folder: Path) -> bool:

@@ -35,6 +35,11 @@ def finite(value: T) -> T:
     return value
 
 
+def names_in(text: str) -> tuple[str, ...]:
+    """Return the names in a list with commas."""
+    return tuple(name.strip() for name in text.split(","))
+
+
 def option(
     help_text: str,
     *,
@@ -213,7 +218,6 @@ def _checked(name: str, value: Any, hint: Any, settings: Mapping[str, Any]) -> A
 
 
 def _parameter(kind: Any, name: str, declared: Mapping[str, Any]) -> inspect.Parameter:
-    """Return a parameter of a typer command for a field with some settings."""
     settings = dict(declared)
     flag, default, read = (settings.pop(setting) for setting in ("flag", "default", "read"))
     type_of_field = get_type_hints(kind)[name] if read is None else str | None

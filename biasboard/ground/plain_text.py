@@ -18,6 +18,16 @@ from functools import lru_cache
 _SIGN = "[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
 _FORMULA = re.compile(f"'*{_SIGN}")
 _PROTECTED = re.compile(f"'+{_SIGN}")
+_MOST_CHARACTERS = 1_200
+"""Length of a message beyond which its middle is left out: a value that it quotes may be a whole file."""
+_END = 400
+_ESCAPES = re.compile(r"[\\%&\x00-\x08\x0e-\x1f\x7f]")
+_UNSEEN = {"\u034f", "\u115f", "\u1160", "\u17b4", "\u17b5", "\u2800", "\u3164", "\uffa0"}
+"""Signs without ink that Unicode counts as letters, marks or symbols; selectors of variants are recognised by name."""
+_LOOKS = str.maketrans(
+    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u03bf\u03b1\u03bd", "aeopcyxijsoav"
+)
+"""Small letters of Cyrillic and Greek that look like Latin ones."""
 
 
 def protected(cell: str) -> str:
@@ -67,11 +77,6 @@ def printable(text: str, *, most: int = 400) -> str:
     return shown if len(text) <= most else f"{shown} … ({len(text) - most:,} more characters)"
 
 
-_MOST_CHARACTERS = 1_200
-"""Length of a message beyond which its middle is left out: a value that it quotes may be a whole file."""
-_END = 400
-
-
 def without_middle(message: str) -> str:
     """Return a message without its middle if it is too long to be read; what to do stands at its end."""
     n_left_out = len(message) - _MOST_CHARACTERS
@@ -106,12 +111,10 @@ def is_key(value: str) -> bool:
     return len(value) >= (16 if value.isalpha() or not re.search("[A-Za-z]", value) else 6)
 
 
-_KEY_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")
-
-
 def without_keys(text: str) -> str:
     """Return a text without the keys in the environment, which are known by the names of their variables."""
-    keys = (value for name, value in os.environ.items() if name.endswith(_KEY_NAMES) and is_key(value))
+    ends = ("KEY", "TOKEN", "SECRET", "PASSWORD")
+    keys = (value for name, value in os.environ.items() if name.endswith(ends) and is_key(value))
     return masked(text, frozenset(keys))
 
 
@@ -130,9 +133,6 @@ def masked(text: str, secrets: frozenset[str]) -> str:
         if not any(literal in squeezed for literal in literals):
             return text
     return pattern.sub("***", text)
-
-
-_ESCAPES = re.compile(r"[\\%&\x00-\x08\x0e-\x1f\x7f]")
 
 
 @lru_cache(maxsize=8)
@@ -183,9 +183,6 @@ def github_annotation(level: str, *, file: str, title: str, text: str, line: int
     return f"::{level} {','.join(known)}::{text.translate(of_text)}"
 
 
-_JOINERS = "\u200c\u200d"
-
-
 def invisible_sign(text: str) -> str | None:
     r"""Return the first control character, sign of writing direction or lone surrogate of a text; None if it has none.
 
@@ -197,15 +194,7 @@ def invisible_sign(text: str) -> str | None:
     if text.isprintable():
         return None
     hidden = (sign for sign in text if unicodedata.category(sign) in ("Cc", "Cf", "Zl", "Zp", "Cs"))
-    return next((sign for sign in hidden if sign not in _JOINERS), None)
-
-
-_UNSEEN = {"\u034f", "\u115f", "\u1160", "\u17b4", "\u17b5", "\u2800", "\u3164", "\uffa0"}
-"""Signs without ink that Unicode counts as letters, marks or symbols; selectors of variants are recognised by name."""
-_LOOKS = str.maketrans(
-    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u03bf\u03b1\u03bd", "aeopcyxijsoav"
-)
-"""Small letters of Cyrillic and Greek that look like Latin ones."""
+    return next((sign for sign in hidden if sign not in "\u200c\u200d"), None)
 
 
 def seen(text: str) -> str:

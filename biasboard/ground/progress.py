@@ -30,6 +30,8 @@ _LEAST_SECONDS = 5.0
 
 Report: TypeAlias = Callable[[str, int, int | None], None]
 """Function that is called with the current step, the number of items done, and their total (None if unknown)."""
+_open: list[_Display] = []
+"""The current display of this process, if any: nested work is shown in the same display."""
 
 
 class Advance(Protocol):
@@ -165,7 +167,6 @@ class _Display(Progress):
                 self.remove_task(task.id)
 
     def close(self) -> None:
-        """End the display."""
         if not self.disable:
             self.stop()
             return
@@ -194,7 +195,6 @@ def _tenth(task: Task) -> float | None:
 
 
 def _line(task: Task) -> str:
-    """Return the state of some work on one line."""
     seconds, done = task.elapsed or 0.0, int(task.completed)
     if task.total is None and not done and seconds < 1:
         return f"{task.description} ..."
@@ -214,7 +214,6 @@ class _Count(MofNCompleteColumn):
     """A column that shows how many items are done, or nothing if they are not counted."""
 
     def render(self, task: Task) -> Text:
-        """Return the numbers of items."""
         return Text("") if task.total is None and not task.completed else super().render(task)
 
 
@@ -222,16 +221,11 @@ class _Pace(ProgressColumn):
     """A column that shows the items per second and the time left, or the time so far if that is unknown."""
 
     def render(self, task: Task) -> Text:
-        """Return the items per second and the time left."""
         speed, left = task.finished_speed or task.speed, task.time_remaining
         if task.finished or speed is None or left is None:
             so_far = duration(task.finished_time or task.elapsed or 0.0)
             return Text(so_far if speed is None else f"{_pace(speed)}, {so_far}")
         return Text(f"{_pace(speed)}, {duration(left)} left")
-
-
-_open: list[_Display] = []
-"""The current display of this process, if any: nested work is shown in the same display."""
 
 
 @contextmanager

@@ -22,6 +22,7 @@ _MOST_DIGITS = 300
 """Maximum number of digits of an integer, so that it is also a finite floating-point number."""
 _MOST_VALUES = 10_000_000
 """Maximum number of values: two bytes, as of an empty list, take 64 in memory."""
+_CANONICAL = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 class _FaultError(ValueError):
@@ -145,9 +146,6 @@ def write(path: Path, value: JsonValue) -> None:
     """Write indented JSON to a file atomically."""
     with replacing(path) as temporary:
         temporary.write_text(dumps(value), encoding="utf-8")
-
-
-_CANONICAL = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def canonical(value: JsonValue) -> bytes:

@@ -31,7 +31,6 @@ Status: TypeAlias = Literal["ok", "missing", "problem"]
 
 _DISTRIBUTION = "biasboard"
 _FOR_DEVELOPERS = ("bench", "dev")
-_SECONDS_FOR_DRIVER = 20
 _MOST_SHOWN = 5
 
 
@@ -78,7 +77,7 @@ def _of_backend(
     name: str, model: str | None, options: BackendOptions, reference: str | None, tolerance: float | None
 ) -> Iterator[DoctorLine]:
     label = f"backend {name}"
-    extra = extra_of(name)
+    extra: str | None = BACKENDS.load(name).EXTRA
     if extra is not None:
         checks = extras(extra)
         if any(check.status == "problem" for check in checks):
@@ -187,22 +186,7 @@ def installation() -> list[DoctorLine]:
     # pip installs nothing into a Python that is too old.
     python = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     version = importlib.metadata.version(_DISTRIBUTION)
-    return [
-        DoctorLine("python", "ok", f"{python}, {_DISTRIBUTION} {version}"),
-        *extras(),
-        _threads(),
-        _gpu(),
-    ]
-
-
-def extra_of(backend: str) -> str | None:
-    """Return the name of the extra that a backend needs; None if it needs none.
-
-    Raises:
-        ConfigError: there is no such backend.
-    """
-    extra: str | None = BACKENDS.load(backend).EXTRA
-    return extra
+    return [DoctorLine("python", "ok", f"{python}, {_DISTRIBUTION} {version}"), *extras(), _threads(), _gpu()]
 
 
 def extras(required: str | None = None) -> list[DoctorLine]:
@@ -289,7 +273,7 @@ def _nvidia() -> tuple[list[str], str | None]:
         return [], None
     query = [program, "--query-gpu=name,memory.total,memory.free,driver_version", "--format=csv,noheader,nounits"]
     try:
-        done = subprocess.run(query, capture_output=True, text=True, timeout=_SECONDS_FOR_DRIVER, check=False)
+        done = subprocess.run(query, capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return [], f"nvidia-smi gives no answer ({type(error).__name__})"
     if done.returncode != 0:

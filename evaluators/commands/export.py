@@ -15,10 +15,9 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import replacing_folder
 from biasboard.ground.options import with_options
 from biasboard.ground.progress import working
-from evaluators.commands.shared_options import DATASET_HELP
 from evaluators.harness import Harness, load_harness
 from evaluators.runs.ask.answer_tables import write_table
-from evaluators.runs.ask.study import OF_ITEMS, Study
+from evaluators.runs.ask.study import DATASET_HELP, OF_ITEMS, Study
 from evaluators.runs.plan.exported_questions import exported_task
 from evaluators.runs.plan.plan import Plan, check_askable
 from evaluators.task import Prompt

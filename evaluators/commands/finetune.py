@@ -13,22 +13,19 @@ from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.options import Only, finite, with_options
 from evaluators.backend_options import BackendOptions
-from evaluators.commands.shared_options import DATASET_HELP
-from evaluators.runs.ask.study import Study
+from evaluators.runs.ask.study import DATASET_HELP, Study
 from schemas.documents.adapters import PUBLISHED, Schedule
 
-_KEPT = "stopped; complete adapters are kept, and the same command continues from there"
-_CHOSEN = Only({"configs", "parts", "task", "prompts", "contexts"})
 _OPTIONS = Only({"name", "revision", "dtype", "device", "tokenizer", "chat"})
 _OUT = typer.Option(help="Folder of the adapters; by default out/adapters/DATASET@VERSION/MODEL.")
 
 
-@one_line_errors(_KEPT)
+@one_line_errors("stopped; complete adapters are kept, and the same command continues from there")
 @with_options
 def finetune_command(
     dataset: Annotated[Path, typer.Option(help=DATASET_HELP)],
     model: Annotated[str, typer.Option(help="Base model: a Hub id or a folder.")],
-    study: Annotated[Study, _CHOSEN],
+    study: Annotated[Study, Only({"configs", "parts", "task", "prompts", "contexts"})],
     options: Annotated[BackendOptions, _OPTIONS],
     out: Annotated[Path | None, _OUT] = None,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the items.")] = PUBLISHED.epochs,

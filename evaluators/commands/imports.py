@@ -21,16 +21,17 @@ from biasboard.ground.kinds import HARNESSES
 from biasboard.ground.options import option, with_options
 from biasboard.ground.plain_text import invisible_sign, listed
 from biasboard.ground.progress import progress, steps, working
-from evaluators.backend import GenerateRequest, Runtime, check_model_id
-from evaluators.benchmark import benchmarks
+from evaluators.backend import GenerateRequest, Runtime, check_model_id, identified_model
+from evaluators.benchmark import ImportedAnswers, benchmarks
 from evaluators.commands.export import check_prompt
 from evaluators.commands.printed_results import print_next, report, runs_document
-from evaluators.commands.shared_options import DATASET_HELP, MAX_FAILURES_HELP
 from evaluators.harness import CountOptionTokens, Harness, HarnessLog, load_harness
 from evaluators.runs.ask.answer_tables import read_answers
-from evaluators.runs.ask.importing import BACKEND, Imported, import_file, imported_model, match_log, write_imported
+from evaluators.runs.ask.importing import BACKEND, import_file, match_log, write_imported
 from evaluators.runs.ask.pipeline import Finished
 from evaluators.runs.ask.study import (
+    DATASET_HELP,
+    MAX_FAILURES_HELP,
     NORMALISATION_HELP,
     OF_ITEMS,
     Study,
@@ -38,8 +39,7 @@ from evaluators.runs.ask.study import (
     scorers_of,
 )
 from evaluators.runs.plan.exported_questions import plan_again
-from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.run_options import MAX_FAILURE_RATE
+from evaluators.runs.plan.plan import MAX_FAILURE_RATE, Plan
 from evaluators.runs.plan.selection import select
 from evaluators.scorer import SCORER_HELP, with_scorers
 from evaluators.task import task_for
@@ -151,7 +151,8 @@ def import_published(source: str, choice: ImportChoice) -> list[Finished]:
     manifest = read_manifest(folder)
     # Nothing but its answers is known about the model, so the hashes of the files identify it.
     hashes = {file.config: sha256_file(file.path) for file in files}
-    model = imported_model(check_model_id(choice.name or files[0].model), {"backend": BACKEND} | hashes)
+    name = check_model_id(choice.name or files[0].model)
+    model = identified_model(name, {"backend": BACKEND} | hashes, endpoint="replay")
     command = f"import {source} --input DIR --model {files[0].model} --dataset out/datasets/{manifest.name}"
     command = with_scorers(command + (f" --name {choice.name}" if choice.name else ""), choice.scorers or ())
     # Read all files before writing anything, so that a broken file leaves nothing behind.
@@ -163,22 +164,22 @@ def import_published(source: str, choice: ImportChoice) -> list[Finished]:
                 raise DataError(f"{folder}: has no config {file.config}, to which {file.path.name} belongs; build it")
             selection = select(folder, manifest, file.config)
             task = task_for(selection.item_shape)
-            imported = import_file(file, importer, Plan(selection, task, task.prompts[importer.prompt]))
-            corruption = imported.answers.corruption
-            settings = imported.answers.notes | ({} if corruption is None else {CORRUPTED: corruption})
-            tell = partial(_tell_of_file, imported)
-            read.append(_ToWrite(imported.plan, model, [imported.records], Runtime(settings=settings), command, tell))
+            plan = Plan(selection, task, task.prompts[importer.prompt])
+            answers, records = import_file(file, importer, plan)
+            settings = answers.notes | ({} if answers.corruption is None else {CORRUPTED: answers.corruption})
+            tell = partial(_tell_of_file, file.path.name, answers)
+            read.append(_ToWrite(plan, model, [records], Runtime(settings=settings), command, tell))
     return _written(read, choice)
 
 
-def _tell_of_file(imported: Imported, finished: Finished) -> None:
+def _tell_of_file(name: str, answers: ImportedAnswers, finished: Finished) -> None:
     counts = finished.result.counts
     print(
-        f"{imported.file.path.name}: {imported.answers.notes['rows']} rows, {counts.items} items: {counts.scored} "
-        f"scored, {counts.refused} refused, {counts.unparsed} unparsed, {counts.failed} without an answer"
+        f"{name}: {answers.notes['rows']} rows, {counts.items} items: {counts.scored} scored, {counts.refused} "
+        f"refused, {counts.unparsed} unparsed, {counts.failed} without an answer"
     )
-    if imported.answers.corruption is not None:
-        print(f"  warning: the file looks corrupted: {imported.answers.corruption}")
+    if answers.corruption is not None:
+        print(f"  warning: the file looks corrupted: {answers.corruption}")
 
 
 def import_logs(harness: Harness, choice: ImportChoice) -> list[Finished]:
@@ -274,8 +275,11 @@ def _matched(
         for remark in log.remarks:
             print(remark)
 
-    known = {"revision": log.identity["commit"], "precision": log.identity["precision"]}
-    return _ToWrite(plan, imported_model(choice.model_id, log.identity, **known), parts, log.runtime, command, tell)
+    who = log.identity
+    model = identified_model(
+        choice.model_id, who, endpoint="replay", revision=who["commit"], precision=who["precision"]
+    )
+    return _ToWrite(plan, model, parts, log.runtime, command, tell)
 
 
 def _remedy(log: HarnessLog, n_missing: int, count: CountOptionTokens | None) -> str:
@@ -290,7 +294,6 @@ def _remedy(log: HarnessLog, n_missing: int, count: CountOptionTokens | None) ->
 
 
 def _written(read: Sequence[_ToWrite], choice: ImportChoice) -> list[Finished]:
-    """Write the records and results of answers, and report them."""
     scorers = scorers_of((one.plan.task for one in read), choice.scorers)
     runs = []
     with progress("importing answers", len(read)) as advance:

@@ -11,10 +11,9 @@ from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.options import finite
 from biasboard.ground.progress import steps
 from evaluators.commands.printed_results import report, runs_document
-from evaluators.commands.shared_options import VERBOSE
-from evaluators.runs.ask.study import normalisation_named, scorers_of
+from evaluators.runs.ask.study import VERBOSE, normalisation_named, scorers_of
 from evaluators.runs.measure.rescoring import rescore
-from evaluators.runs.plan.run_options import MAX_FAILURE_RATE
+from evaluators.runs.plan.plan import MAX_FAILURE_RATE
 from evaluators.task import load_task
 from schemas.documents.result import Result
 from schemas.folders.run_folder import finished_runs, read_result

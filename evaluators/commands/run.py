@@ -11,8 +11,7 @@ import typer
 from biasboard.ground.command_line import ANSWERS_KEPT, one_line_errors
 from biasboard.ground.options import with_options
 from evaluators.backend_options import COST_PANEL, BackendOptions
-from evaluators.commands.shared_options import DATASET_HELP, VERBOSE, RunChoice
-from evaluators.runs.ask.study import ITEMS_PANEL, Study
+from evaluators.runs.ask.study import DATASET_HELP, ITEMS_PANEL, VERBOSE, RunChoice, Study
 from schemas.outputs.documents import FinishedRuns, RunEstimates
 from schemas.printed import Printed, with_format
 

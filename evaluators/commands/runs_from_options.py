@@ -13,9 +13,8 @@ from evaluators.backend import check_model_id, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.benchmark import benchmarks, load_benchmark
 from evaluators.commands.printed_results import print_next, report, report_many, runs_document
-from evaluators.commands.shared_options import RunChoice
 from evaluators.runs.ask.pipeline import Finished
-from evaluators.runs.ask.study import Plans, Study, scorers_of
+from evaluators.runs.ask.study import Plans, RunChoice, Study, scorers_of
 from evaluators.runs.measure.unread_answers import check_read
 from evaluators.runs.plan.plan import Plan
 from evaluators.stores.store import check_cache
@@ -24,7 +23,6 @@ from schemas.printed import Printed
 if TYPE_CHECKING:
     from evaluators.runs.plan.estimate import Estimate
 
-_MOST_NAMES = 4
 _ALL = "all"
 """Model name for all baselines of a benchmark."""
 
@@ -102,7 +100,7 @@ def _checked_plans(study: Study, choice: RunChoice, options: BackendOptions) -> 
     )
     if few and choice.backend != "baseline":
         note(
-            f"--limit {study.limit} leaves out items of {listed(list(few), most=_MOST_NAMES)}, so that this run gets "
+            f"--limit {study.limit} leaves out items of {listed(list(few), most=4)}, so that this run gets "
             "no rank; without it, only the others are asked later"
         )
     return plans

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from evaluators.runs.plan.gpu_hours import FLOPS, GPU_HOUR_USD
 from leaderboard.benchmark_pages import Paper, load_pages
 from leaderboard.charts.bumps import BumpColumn, bump_chart
 from leaderboard.pages.markup import slug
@@ -14,6 +13,8 @@ from leaderboard.pages.pictures import PageChart, make_picture
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.profiles import scope_of, tables_of
 from leaderboard.ranking.reproduced import (
+    FLOPS,
+    GPU_HOUR_USD,
     ComparedPart,
     CostOfModel,
     ReproducedPaper,

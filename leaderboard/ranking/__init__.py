@@ -11,7 +11,7 @@ table by the functions that read their values.
 *profiles* chooses the table that a benchmark shows first, and the values of its headline measures, and says in words
 what a benchmark says of one model.
 
-*reproduced* compares what papers printed with the results.
+*reproduced* compares what papers printed with the results, and says how long GPUs would take to ask their models.
 
 *score_ranks* ranks models by anybody's scores in the same way, which *scores* reads from a table.
 """

@@ -7,6 +7,7 @@ difference is separable there.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,7 +15,6 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from biasboard.ground.kinds import TASKS
 from evaluators.runs.measure.measuring import metric_definitions
-from evaluators.runs.plan.gpu_hours import gpu_hours, n_gpus
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.findings import is_above
 from leaderboard.model_facts import display_name, facts_of
@@ -24,8 +24,7 @@ from leaderboard.ranking.rank_ranges import rank_correlation
 from leaderboard.ranking.rows import Row, Table
 from leaderboard.reproductions import table_of_file
 from leaderboard.verify.entries import Entry
-from schemas.documents.reported_table import ReportedTable
-from schemas.documents.reproduction import Claim, PaperMeasure, PaperModel, PaperPart, Reproduction
+from schemas.documents.papers import Claim, PaperMeasure, PaperModel, PaperPart, ReportedTable, Reproduction
 from schemas.documents.result import Metric
 
 Status: TypeAlias = Literal[
@@ -480,6 +479,37 @@ def _agreement(values: Sequence[tuple[float, float]]) -> Order:
     if len(values) < _LEAST_ORDERED:
         return Order(len(values), None)
     return Order(len(values), rank_correlation(*map(list, zip(*values, strict=True))))
+
+
+# A model takes two floating-point operations per parameter and token. Prompts are assumed to reach 40 % of the
+# throughput of the GPU's matrix units, as large batches do. Generated tokens are assumed to reach a fifth of that,
+# because each step reads all weights for few tokens.
+_UTILISATION, _GENERATED = 0.4, 5
+FLOPS = 790e12
+"""Throughput of the matrix units of an H100 in bfloat16, in floating-point operations per second."""
+_BYTES = 0.8 * 80e9
+"""Bytes of its memory that weights may take at most; the rest holds keys and values."""
+GPU_HOUR_USD = 3.0
+"""Assumed price of an hour of one GPU. Prices differ threefold between providers, so that pages call it assumed."""
+
+
+def gpu_hours(n_parameters: int, n_prompt_tokens: int, n_completion_tokens: int) -> float:
+    """Return the hours of one H100, summed over the GPUs that a model needs, without loading the weights.
+
+    >>> round(gpu_hours(7_000_000_000, 81_360_000, 0), 2)
+    1.0
+    """
+    n_tokens = n_prompt_tokens + _GENERATED * n_completion_tokens
+    return 2 * n_parameters * n_tokens / (_UTILISATION * FLOPS) / 3600
+
+
+def n_gpus(n_parameters: int) -> int:
+    """Return the number of H100 that hold the weights in bfloat16, a power of two, as engines split layers.
+
+    >>> n_gpus(7_000_000_000), n_gpus(70_000_000_000)
+    (1, 4)
+    """
+    return 1 << max(0, math.ceil(math.log2(2 * n_parameters / _BYTES)))
 
 
 class CostOfModel(NamedTuple):

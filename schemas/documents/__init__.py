@@ -11,8 +11,8 @@
     adapters       adapters.json of LoRA adapters;  reweighting: a file of fitted rules
     board          submissions, the register, answer keys
     model_summary  the headline measures of a model, as score prints them
-    model_facts    a file about one model;  reported_table: a file about one table of a paper
-    reproduction   a file about one paper: its findings, its tables and figures, and the runs that give them again
+    model_facts    a file about one model
+    papers         files about a table of a paper, and about a paper: its findings, and the runs that give them again
       |
     item_shape   finds the kinds of dataset rows (schemas/items)
 

@@ -10,17 +10,7 @@ from annotated_types import Ge, Gt, Le, Lt, MaxLen, MinLen
 from pydantic import StringConstraints
 from typing_extensions import override
 
-from schemas.documents.base import (
-    Count,
-    Distinct,
-    Document,
-    Name,
-    Positive,
-    SemanticVersion,
-    Sha256,
-    Version,
-    repeated,
-)
+from schemas.documents.base import Count, Distinct, Document, Name, Positive, SemanticVersion, Sha256, Version, repeated
 
 Schedule: TypeAlias = Literal["constant", "linear"]
 

@@ -20,6 +20,9 @@ from typing_extensions import override
 from schemas.documents.base import NAME_PATTERN, Count, Day, Document, Name, Positive, Sha256, Text, repeated
 from schemas.documents.result import Signature
 
+Decision: TypeAlias = Literal["accepted", "preferred", "withdrawn"]
+"""``preferred`` settles a dispute in favour of a result; ``withdrawn`` keeps it visible without a rank."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission(Document):
@@ -52,10 +55,6 @@ class Submission(Document):
         yield from _no_days(self.run_date, self.submitted)
         if self.submitted < self.run_date:
             yield f"submitted: {self.submitted} is before the run, of {self.run_date}; submit the run again"
-
-
-Decision: TypeAlias = Literal["accepted", "preferred", "withdrawn"]
-"""``preferred`` settles a dispute in favour of a result; ``withdrawn`` keeps it visible without a rank."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,14 @@ from biasboard.ground.plain_text import invisible_sign, printable, seen
 from biasboard.ground.plugins import HINT
 from schemas.documents.base import Document
 
+MOST_CHARACTERS = 1_000_000
+"""Maximum length of a text of an item: no model reads more."""
+MOST_OF_NAME = 1_000
+"""Maximum length of what identifies or groups items, which records and pages repeat."""
+_NAMES = ("item_id", "cluster", "pair_id", "template_id", "category", "group")
+MOST_OFFERED = 10_000
+"""Maximum length of a label or option, which every request repeats."""
+
 
 class Item(Document):
     """A row of a dataset, of any shape."""
@@ -47,15 +55,6 @@ def _limits(shape: type[Item]) -> Sequence[tuple[str, int]]:
     """Return the names of the fields of a shape, each with the maximum length of a text in it."""
     names = [field.name for field in fields(shape)]  # type: ignore[arg-type]  # Each subclass is a dataclass.
     return [(name, MOST_OF_NAME if name in _NAMES else MOST_CHARACTERS) for name in names]
-
-
-MOST_CHARACTERS = 1_000_000
-"""Maximum length of a text of an item: no model reads more."""
-MOST_OF_NAME = 1_000
-"""Maximum length of what identifies or groups items, which records and pages repeat."""
-_NAMES = ("item_id", "cluster", "pair_id", "template_id", "category", "group")
-MOST_OFFERED = 10_000
-"""Maximum length of a label or option, which every request repeats."""
 
 
 @lru_cache(maxsize=256)  # Of most datasets all items have the same labels.

@@ -19,7 +19,6 @@ Line: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=300,
 WebAddress: TypeAlias = Annotated[
     str, StringConstraints(max_length=500, pattern=r"^https://[A-Za-z0-9.-]+(/[A-Za-z0-9._~/@%+?=&#:-]*)?$")
 ]
-ModelKind: TypeAlias = Literal["base", "instruction-tuned"]
 Time: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}(-[0-9]{2})?$")]
 Fact: TypeAlias = Literal["parameters", "open_weights", "kind", "licence", "released"]
 FACTS: tuple[Fact, ...] = get_args(Fact)
@@ -54,7 +53,7 @@ class ModelFacts(Document):
     parameters: Positive | None = None
     open_weights: bool | None = None
     """True if anybody may download the weights, also if they must accept a licence first."""
-    kind: ModelKind | None = None
+    kind: Literal["base", "instruction-tuned"] | None = None
     licence: Line | None = None
     """SPDX identifier, or the title of the licence or terms of use."""
     released: Time | None = None

@@ -47,6 +47,12 @@ _Table: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za
 _TableOrAddress: TypeAlias = Annotated[
     str, StringConstraints(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*\.parquet|https://[^\s]+)$")
 ]
+_ONE_NUMBER = 1e-12
+"""Length below which an interval holds one number, apart from rounding."""
+MetricKey: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
+"""Name and sorted group of a metric; unique within a result."""
+TOLERANCE = 1e-9
+"""Largest absolute difference between values that counts as the effect of another order of floating-point sums."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,10 +190,6 @@ class SplitCounts(Document):
     """Config that the items belong to."""
     split: Name
     counts: Counts
-
-
-_ONE_NUMBER = 1e-12
-"""Length below which an interval holds one number, apart from rounding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -452,13 +454,6 @@ class Result(Document):
         """The scorers of the texts, wherever the scores are."""
         file = self.scores if self.withheld is None else self.withheld.scores
         return () if file is None else file.scorers
-
-
-MetricKey: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
-"""Name and sorted group of a metric; unique within a result."""
-
-TOLERANCE = 1e-9
-"""Largest absolute difference between values that counts as the effect of another order of floating-point sums."""
 
 
 def metric_key(metric: Metric) -> MetricKey:

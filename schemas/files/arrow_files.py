@@ -21,12 +21,20 @@ from schemas.documents.base import EncodedImage
 
 SCALARS = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
 """Arrow type of a column by the Python type of its values."""
-IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-"""Arrow type of an image, exactly as in the library datasets."""
-
 
 # A dictionary, not functools.cache, for the reason given at schemas.documents.base._ADAPTERS.
 _SCHEMAS: dict[type, pa.Schema] = {}
+# A file of a few kilobytes can decompress to ten million rows, or to one long text many times over. So its metadata is
+# compared with these limits before anything is read.
+MOST_ROWS = 1_000_000
+"""Maximum number of rows of a file."""
+MOST_VALUES = 100_000_000
+"""Maximum number of values of a column; one row can hold a list of many."""
+MOST_BYTES = 1 << 30
+"""Maximum size in memory of rows that are read together."""
+_BYTES_OF_OBJECT = 50
+"""What a value takes in memory besides its text; a file stores one that stands in all rows only once."""
+_ROWS_AT_A_TIME = 1024
 
 
 def arrow_schema(row_type: type) -> pa.Schema:
@@ -65,7 +73,8 @@ def _arrow_type(hint: Any) -> pa.DataType:
     if origin is dict:
         return pa.map_(pa.string(), _arrow_type(get_args(hint)[1]))
     if hint is EncodedImage:
-        return IMAGE
+        # Exactly as in the library datasets.
+        return pa.struct([("bytes", pa.binary()), ("path", pa.string())])
     if dataclasses.is_dataclass(hint):
         return pa.struct(_struct_fields(cast(type, hint)))
     return SCALARS[hint]
@@ -114,19 +123,6 @@ def _leaves(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
         yield path, kind
     for name, of_inner in inner.items():
         yield from _leaves(f"{path}.{name}", of_inner)
-
-
-# A file of a few kilobytes can decompress to ten million rows, or to one long text many times over. So its metadata is
-# compared with these limits before anything is read.
-MOST_ROWS = 1_000_000
-"""Maximum number of rows of a file."""
-MOST_VALUES = 100_000_000
-"""Maximum number of values of a column; one row can hold a list of many."""
-MOST_BYTES = 1 << 30
-"""Maximum size in memory of rows that are read together."""
-_BYTES_OF_OBJECT = 50
-"""What a value takes in memory besides its text; a file stores one that stands in all rows only once."""
-_ROWS_AT_A_TIME = 1024
 
 
 def metadata(path: Path) -> pq.FileMetaData:
@@ -379,7 +375,6 @@ def values_of(table: pa.Table, *, where: str) -> list[dict[str, Any]]:
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
-    """Return the values of a column."""
     kind = column.type
     # Arrow would make an object of its own of each number first, and sums of clusters are lists of thousands.
     if len(column) and pa.types.is_list(kind) and pa.types.is_floating(kind.value_type):

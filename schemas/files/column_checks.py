@@ -37,6 +37,19 @@ ExchangeColumns: TypeAlias = Mapping[str, Column]
 # Each rule: its name, the mask of the rows that break it, and what is wrong with one of them, with value and remedy.
 RecordCheck: TypeAlias = tuple[str, Callable[[RecordColumns], BoolArray], Callable[[Record], str]]
 ExchangeCheck: TypeAlias = tuple[str, Callable[[ExchangeColumns], BoolArray], Callable[[Exchange], str]]
+_CONVERSIONS = (AllowInfNan, BeforeValidator, PlainSerializer, WithJsonSchema)
+"""Annotations about the form of a value in JSON, which mean nothing for a column."""
+_SUM_TOLERANCE = 1e-9
+"""Largest deviation of a sum of probabilities from 1: each is rounded to 1e-16, and there are up to a thousand."""
+_PER_OPTION = ("outcomes", "option_byte_counts")
+_PER_ANSWER = ("option_logprobs", "option_end_logprobs", "option_token_counts")
+_SCORE_TOLERANCE = 1e-4
+"""Largest deviation of a length or a sum from 1: scorers compute in single precision."""
+_EXPECTED: Mapping[ScorerKind, str] = {
+    "sentiment": "one value in [-1, 1], or three probabilities that sum to 1",
+    "toxicity": "one value in [0, 1]",
+    "embedding": "a vector of length 1",
+}
 
 
 def breaks_a_type(columns: Mapping[str, Column], row_type: Any) -> BoolArray:
@@ -81,10 +94,6 @@ def _broken(column: Column, hint: Any) -> BoolArray:
     return broken
 
 
-_CONVERSIONS = (AllowInfNan, BeforeValidator, PlainSerializer, WithJsonSchema)
-"""Annotations about the form of a value in JSON, which mean nothing for a column."""
-
-
 def _outside(column: Column, constraint: Any) -> BoolArray:
     """Return the mask of the values that a constraint does not allow."""
     match constraint:
@@ -116,12 +125,6 @@ def _broken_maps(column: Column, hint: Any) -> BoolArray:
     broken[owners[_broken(values, hint)]] = True
     broken[cells[1:][cells[1:] == cells[:-1]] // width] = True
     return broken
-
-
-_SUM_TOLERANCE = 1e-9
-"""Largest deviation of a sum of probabilities from 1: each is rounded to 1e-16, and there are up to a thousand."""
-_PER_OPTION = ("outcomes", "option_byte_counts")
-_PER_ANSWER = ("option_logprobs", "option_end_logprobs", "option_token_counts")
 
 
 def _differs_from_status(records: RecordColumns) -> BoolArray:
@@ -271,10 +274,6 @@ def _marked(indices: IntArray, n: int) -> BoolArray:
     return mask
 
 
-_TOLERANCE = 1e-4
-"""Largest deviation of a length or a sum from 1: scorers compute in single precision."""
-
-
 def _fits_no_kind(columns: Mapping[str, Column]) -> BoolArray:
     lists = columns["values"].lists
     numbers = lists.values.numbers
@@ -286,22 +285,15 @@ def _fits_no_kind(columns: Mapping[str, Column]) -> BoolArray:
         sums = np.bincount(lists.owners, weights=numbers, minlength=n_rows)
         lengths = np.sqrt(np.bincount(lists.owners, weights=numbers**2, minlength=n_rows))
     is_single = lists.lengths == 1
-    are_probabilities = (lists.lengths == 3) & (lowest >= 0) & (np.abs(sums - 1) <= _TOLERANCE)
+    are_probabilities = (lists.lengths == 3) & (lowest >= 0) & (np.abs(sums - 1) <= _SCORE_TOLERANCE)
     fits = {
         "sentiment": (is_single & (lowest >= -1) & (highest <= 1)) | are_probabilities,
         "toxicity": is_single & (lowest >= 0) & (highest <= 1),
-        "embedding": (lists.lengths > 1) & (np.abs(lengths - 1) <= _TOLERANCE),
+        "embedding": (lists.lengths > 1) & (np.abs(lengths - 1) <= _SCORE_TOLERANCE),
     }
     kinds = columns["kind"].coded
     is_sound: BoolArray = np.logical_or.reduce([kinds.is_one_of(kind) & fits[kind] for kind in fits])
     return ~is_sound
-
-
-_EXPECTED: Mapping[ScorerKind, str] = {
-    "sentiment": "one value in [-1, 1], or three probabilities that sum to 1",
-    "toxicity": "one value in [0, 1]",
-    "embedding": "a vector of length 1",
-}
 
 
 def _words_of_values(score: TextScore) -> str:

@@ -31,6 +31,20 @@ T = TypeVar("T")
 
 MOST_BYTES = 16 << 20
 """Maximum size of a document: values of JSON take twenty times as much memory as their text."""
+_ATOMS = frozenset({str, int, bool, type(None)})
+"""Types of values that are JSON as they are."""
+_TYPES = {
+    "int_type": "integer",
+    "float_type": "number",
+    "string_type": "string",
+    "bool_type": "boolean",
+    "tuple_type": "array",
+    "dict_type": "object",
+    "dataclass_type": "object",
+}
+"""JSON's name of the type that a value should have, by pydantic's type of error."""
+_SUBJECT = re.compile("^(Value error, |Input |String |Tuple |Dictionary )")
+"""The subject with which pydantic's messages begin; ours begin with the value."""
 
 
 def schema_path(document_type: type[Document]) -> str:
@@ -88,7 +102,7 @@ def checked(path: Path, document_type: type[D]) -> Check[D | None]:
     except DataError as error:
         yield str(error)
         return None
-    document, problems = _converted(value, document_type)
+    document, problems = converted(value, document_type)
     return document if (yield from lines_of(problems, str(path))) else None
 
 
@@ -98,20 +112,16 @@ def load(value: JsonValue, document_type: type[D], *, where: str) -> D:
     Raises:
         DataError: a field is missing, unknown or of another type, or the document breaks a rule.
     """
-    document, problems = _converted(value, document_type)
+    document, problems = converted(value, document_type)
     sound(lines_of(problems, where))
     return cast(D, document)
 
 
-def errors(value: JsonValue, document_type: type[Document]) -> Iterator[str]:
-    """Yield a line (field, value, remedy) for everything that is wrong with a JSON value.
+def converted(value: JsonValue, document_type: type[D]) -> tuple[D | None, Iterator[str]]:
+    """Convert a JSON value to its document, as :func:`from_row` does a row.
 
     Rules that join several fields are checked only if every field is valid by itself.
     """
-    return _converted(value, document_type)[1]
-
-
-def _converted(value: JsonValue, document_type: type[D]) -> tuple[D | None, Iterator[str]]:
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except ValueError:
@@ -175,9 +185,6 @@ def _settings_of_dump(document: Document) -> dict[str, Any]:
     return {"exclude_defaults": document.has_later_fields, "warnings": False}
 
 
-_ATOMS = frozenset({str, int, bool, type(None)})
-
-
 def plain(value: object) -> JsonValue:
     """Convert nested dictionaries, lists and tuples to a JSON value.
 
@@ -195,18 +202,6 @@ def plain(value: object) -> JsonValue:
     if isinstance(value, bytes):
         return to_base64(value)
     return cast(JsonValue, value)
-
-
-_TYPES = {
-    "int_type": "integer",
-    "float_type": "number",
-    "string_type": "string",
-    "bool_type": "boolean",
-    "tuple_type": "array",
-    "dict_type": "object",
-    "dataclass_type": "object",
-}
-"""JSON's name of the type that a value should have, by pydantic's type of error."""
 
 
 def _worded(error: ValidationError, document_type: type[Document]) -> Iterator[str]:
@@ -256,10 +251,6 @@ def _words_of(fault: ErrorDetails, document_type: type[Document]) -> str:
     return f"{path}: {value} {_SUBJECT.sub('', message).replace(' after validation', '')[:200]}; {remedy}"
 
 
-_SUBJECT = re.compile("^(Value error, |Input |String |Tuple |Dictionary )")
-"""The subject with which pydantic's messages begin; ours begin with the value."""
-
-
 def _path(steps: Sequence[str | int]) -> str:
     """Return a path inside a document in the usual notation, such as ``metrics[0].value``."""
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{_named(step)}" for step in steps)
@@ -280,7 +271,6 @@ def _type_at(document_type: type, steps: Sequence[str | int]) -> Any:
 
 
 def _dataclasses(hint: Any) -> Iterator[type]:
-    """Yield the dataclasses in an annotation."""
     if is_dataclass(hint):
         yield cast(type, hint)
     for argument in typing.get_args(hint):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
+from itertools import islice
 
 from biasboard.ground.strict_json import JsonValue
 
@@ -42,24 +44,12 @@ def find_json(text: str) -> JsonValue:
             continue
         if isinstance(value, dict | list):
             return value
-    first = _first_value(text)
-    if first is None:
-        raise NoJsonError(problem)
-    return first
-
-
-def _first_value(text: str) -> JsonValue | None:
-    """Return the object or array at the first bracket where one can be parsed."""
     decoder = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_refuse)
-    for number, match in enumerate(re.finditer(r"[{\[]", text)):
-        if number == _MOST_STARTS:
-            return None
-        try:
-            value: JsonValue = decoder.raw_decode(text, match.start())[0]
-        except (ValueError, RecursionError):
-            continue
-        return value
-    return None
+    for match in islice(re.finditer(r"[{\[]", text), _MOST_STARTS):
+        with suppress(ValueError, RecursionError):
+            value = decoder.raw_decode(text, match.start())[0]
+            return value
+    raise NoJsonError(problem)
 
 
 def _object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:

@@ -104,15 +104,11 @@ def _plain(images: Any, image: Any) -> Any:
         return images.fromarray((np.asarray(upright).astype(np.int32) >> 8).clip(0, 255).astype(np.uint8)).convert(
             "RGB"
         )
-    if _is_transparent(upright):
+    if "transparency" in upright.info or upright.mode in ("LA", "La", "PA", "RGBA", "RGBa"):
         clear = upright.convert("RGBA")
         white = images.new("RGBA", clear.size, "white")
         return images.alpha_composite(white, clear).convert("RGB")
     return upright.convert("RGB")
-
-
-def _is_transparent(image: Any) -> bool:
-    return "transparency" in image.info or image.mode in ("LA", "La", "PA", "RGBA", "RGBa")
 
 
 def pixels_sha256(picture: Any) -> str:

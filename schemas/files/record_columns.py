@@ -22,6 +22,7 @@ AT_A_TIME = 1024
 """Number of records that are objects at a time: as such they take ten times the memory that their columns take."""
 D = TypeVar("D", bound=Document)
 T = TypeVar("T")
+_TRUNCATED = "truncated"
 
 
 class RecordColumns(Sequence[Record]):
@@ -231,9 +232,6 @@ def _tuples(values: Sequence[T], offsets: IntArray) -> list[tuple[T, ...]]:
     return [tuple(values[first:end]) for first, end in pairwise(offsets.tolist())]
 
 
-_TRUNCATED = "truncated"
-
-
 class Tally:
     """Counts records by status: all of them, and those of each split of each part."""
 
@@ -277,10 +275,3 @@ class Tally:
 def _as_counts(counter: Counter[str]) -> Counts:
     by_status = {name: counter[name] for name in ("scored", "refused", "unparsed", "failed")}
     return Counts(items=sum(by_status.values()), truncated=counter[_TRUNCATED], **by_status)
-
-
-def count(records: RecordColumns) -> Counts:
-    """Count the records by status."""
-    tally = Tally()
-    tally.add(records)
-    return tally.counts

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -25,20 +24,8 @@ from schemas.files.column_checks import broken_rows
 from schemas.files.contract import Check
 from schemas.files.record_columns import RecordColumns
 
-AddRecords: TypeAlias = Callable[[Sequence[Record]], RecordColumns]
-"""Function that checks records, appends them to a file and returns them as columns."""
-
 MOST_PARTS = 10_000
 """Maximum number of parts of a file; the largest that was tried has 279, with 297,379 records, and took 303 MB."""
-
-
-def read_records(path: Path) -> RecordColumns:
-    """Read a file of records as a whole and check every row.
-
-    Raises:
-        DataError: the file is missing or cannot be read, or a row breaks a rule.
-    """
-    return RecordColumns.joined(read_parts(path))
 
 
 def read_parts(path: Path) -> Iterator[RecordColumns]:
@@ -63,7 +50,7 @@ def read_parts_unchecked(path: Path) -> Iterator[RecordColumns]:
     n_parts, first_row, n_bytes = 0, 1, 0
     waiting: list[pa.Table] = []
     for table in _tables_by_config(path):
-        if waiting and _config(waiting[0]) != _config(table):
+        if waiting and waiting[0].column("config")[0].as_py() != table.column("config")[0].as_py():
             n_parts += 1
             if n_parts == MOST_PARTS:
                 raise DataError(f"{path}: more than {MOST_PARTS:,} parts; keep the records of a config together")
@@ -91,11 +78,6 @@ def _tables_by_config(path: Path) -> Iterator[pa.Table]:
             yield table.slice(start, end - start)
 
 
-def _config(table: pa.Table) -> str | None:
-    name: str | None = table.column("config")[0].as_py()
-    return name
-
-
 def row_problems(path: Path, records: RecordColumns) -> Check[bool]:
     """Yield a line for each rule that a single record breaks, and return True if there is none.
 
@@ -107,22 +89,9 @@ def row_problems(path: Path, records: RecordColumns) -> Check[bool]:
     )
 
 
-def write_records(path: Path, records: Sequence[Record]) -> RecordColumns:
-    """Check records and write them to a file atomically; the same records always give the same bytes.
-
-    Returns:
-        The records as columns.
-
-    Raises:
-        DataError: a record breaks a rule; nothing is written.
-    """
-    with writing_records(path) as add:
-        return add(records)
-
-
 @contextmanager
-def writing_records(path: Path) -> Iterator[AddRecords]:
-    """Yield a function that appends the records of a part to a file.
+def writing_records(path: Path) -> Iterator[Callable[[Sequence[Record]], RecordColumns]]:
+    """Yield a function that checks the records of a part, appends them to a file and returns them as columns.
 
     The same parts always give the same bytes. The file is replaced only at the end: after an error it is as before.
 

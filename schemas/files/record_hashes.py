@@ -19,6 +19,14 @@ from schemas.documents.record import Record, choice_sha256, exchange_sha256
 from schemas.documents.run_files import text_sha256
 from schemas.files.record_columns import RecordColumns
 
+TEXT_ELSEWHERE = "the text is kept elsewhere"
+"""Reason of a record without a reading, instead of one that quotes the text."""
+_MARK = "sha256:"
+_N_DIGITS = 16
+"""Number of digits of a hash that replaces a text. It recognises equal texts, which 64 bits do: of a billion texts, two
+have the same hash with a probability of 3 %. What binds to the texts is the SHA-256 of the complete file of records."""
+_HASHED = re.compile(rf"{_MARK}[0-9a-f]{{{_N_DIGITS}}}\Z")
+
 
 def exchange_hashes(records: RecordColumns) -> list[str | None]:
     """Return the hash of the request of every exchange, as :func:`exchange_sha256` does."""
@@ -147,15 +155,6 @@ def _add(digest: hashlib._Hash, column: Column) -> None:
     """Add the texts of a column to a digest, with their lengths, so that the same letters split otherwise differ."""
     digest.update(column.known.tobytes() + column.text_lengths.tobytes())
     digest.update("".join(text for text in column.texts if text is not None).encode())
-
-
-TEXT_ELSEWHERE = "the text is kept elsewhere"
-"""Reason of a record without a reading, instead of one that quotes the text."""
-_MARK = "sha256:"
-_N_DIGITS = 16
-"""Number of digits of a hash that replaces a text. It recognises equal texts, which 64 bits do: of a billion texts, two
-have the same hash with a probability of 3 %. What binds to the texts is the SHA-256 of the complete file of records."""
-_HASHED = re.compile(rf"{_MARK}[0-9a-f]{{{_N_DIGITS}}}\Z")
 
 
 def hashed(text: str) -> str:

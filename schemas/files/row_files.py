@@ -64,17 +64,8 @@ def read_rows(path: Path, row_type: type[D]) -> list[D]:
     return sound(checked_rows(path, row_type))
 
 
-def read_some(path: Path, row_type: type[D], step: int) -> list[D]:
-    """Read the first row of a parquet file and every ``step``-th after it, and check these.
-
-    Raises:
-        DataError: as for :func:`read_rows`.
-    """
-    return sound(checked_rows(path, row_type, step=step))
-
-
 def checked_rows(path: Path, row_type: type[D], *, step: int = 1) -> Check[list[D] | None]:
-    """Check the rows of a parquet file, or every ``step``-th of them, and return them."""
+    """Check the rows of a parquet file, or the first and every ``step``-th after it, and return them."""
     from schemas.files import arrow_files
 
     try:

@@ -208,9 +208,6 @@ def _json_records(path: Path, raw: bytes) -> tuple[list[str], Iterator[CsvRecord
     """Return the objects on the lines of a file, with a column for each key; a missing value is empty.
 
     Keys whose values are lists or objects in some row are left out.
-
-    Raises:
-        DataError: there are too many values.
     """
     rows: list[tuple[int, dict[str, JsonValue], str | None]] = []
     heads: dict[str, None] = {}
@@ -238,9 +235,6 @@ def _parquet_records(path: Path, raw: bytes) -> tuple[list[str], Iterator[CsvRec
     """Return the rows of a Parquet file, counted from 1; columns of lists and structures are left out.
 
     Labels that the library datasets stores as numbers are given by the names in the metadata of the file.
-
-    Raises:
-        DataError: the file cannot be read, or is too large.
     """
     # Imported here because other files need no pyarrow.
     from schemas.files import arrow_files

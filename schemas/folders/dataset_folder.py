@@ -82,7 +82,7 @@ def read_some(folder: Path, entry: SplitEntry, step: int) -> list[Item]:
         DataError: the file is missing or truncated, or one of these items is invalid.
     """
     row_type: type[Item] = shape_of(entry.item_shape, where=str(folder / MANIFEST)).row_type
-    return row_files.read_some(folder / entry.path, row_type, step)
+    return sound(row_files.checked_rows(folder / entry.path, row_type, step=step))
 
 
 def dataset_problems(folder: Path) -> Iterator[str]:

@@ -124,12 +124,8 @@ def write_result(folder: Path, result: Result) -> None:
         temporary.write_text(strict_json.dumps_in_lines(contract.dump(result)), encoding="utf-8")
 
 
-def read_run(folder: Path, *, recount: bool = True) -> Run:
+def read_run(folder: Path) -> Run:
     """Read and check the result and all records of a run.
-
-    Args:
-        folder: The folder of the run.
-        recount: False to skip the check of the counts, for a caller that counts the records itself.
 
     Raises:
         DataError: a file is missing or invalid, or the records are not those that the result was computed from.
@@ -137,7 +133,7 @@ def read_run(folder: Path, *, recount: bool = True) -> Run:
     from schemas.files.record_columns import RecordColumns
 
     result = read_result(folder)
-    return Run(result, RecordColumns.joined(read_parts(folder, result, recount=recount)))
+    return Run(result, RecordColumns.joined(read_parts(folder, result)))
 
 
 def run_problems(folder: Path) -> Iterator[str]:

@@ -65,7 +65,16 @@ class CoreferenceItem(Item):
         yield from occupation_problems(
             self.occupations, referent=self.referent, reference=self.reference, cluster=self.cluster
         )
-        yield from _stereotype_problems(self)
+        by_stereotype = _by_stereotype(self.occupations)
+        if len(by_stereotype) != 2:
+            return
+        if (self.referent is None) != (self.stereotype is None):
+            yield "stereotype: must be null exactly when referent is null; set both or clear both"
+        elif self.referent in by_stereotype.values():
+            fits = by_stereotype["male" if self.pronoun_gender == "masculine" else "female"] == self.referent
+            expected = "pro" if fits else "anti"
+            if self.stereotype != expected:
+                yield f"stereotype: '{self.stereotype}' does not follow from pronoun and referent; set {expected}"
 
 
 def place_problems(sentence: str, pronoun: str, start: int) -> Iterator[str]:
@@ -95,19 +104,6 @@ def occupation_problems(names: Sequence[str], *, referent: str | None, reference
 
 def _by_stereotype(names: Sequence[str]) -> dict[str, str]:
     return {occupations()[name].stereotype: name for name in names if name in occupations()}
-
-
-def _stereotype_problems(item: CoreferenceItem) -> Iterator[str]:
-    by_stereotype = _by_stereotype(item.occupations)
-    if len(by_stereotype) != 2:
-        return
-    if (item.referent is None) != (item.stereotype is None):
-        yield "stereotype: must be null exactly when referent is null; set both or clear both"
-    elif item.referent in by_stereotype.values():
-        fits = by_stereotype["male" if item.pronoun_gender == "masculine" else "female"] == item.referent
-        expected = "pro" if fits else "anti"
-        if item.stereotype != expected:
-            yield f"stereotype: '{item.stereotype}' does not follow from pronoun and referent; set {expected}"
 
 
 SHAPE = ItemShape(row_type=CoreferenceItem, unit_name="minimal pair")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal
 
 from annotated_types import MinLen
 from typing_extensions import override
@@ -13,8 +13,6 @@ from typing_extensions import override
 from schemas.documents.base import Text
 from schemas.documents.item_shape import Item, ItemShape
 from schemas.lexicon.languages import LANGUAGE_CODES, Language, families_in, families_with
-
-Ending: TypeAlias = Literal["free", "bound"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +28,7 @@ class LanguageTextItem(Item):
     """Pronoun family of the text, one of those of its language."""
     cases: Annotated[tuple[Text, ...], MinLen(1)]
     """Grammatical cases of the pronouns in the text, in their order."""
-    ending: Ending
+    ending: Literal["free", "bound"]
     """``bound`` if the grammar demands a pronoun or a noun phrase next, ``free`` if the language lets a sentence go on
     without a subject."""
     flags: tuple[Text, ...]
@@ -59,7 +57,7 @@ class LanguageTextItem(Item):
                 "correct one"
             )
         if not self.item_id.startswith(self.template_id):
-            yield (f"item_id: '{self.item_id}' does not begin with its template_id '{self.template_id}'; correct one")
+            yield f"item_id: '{self.item_id}' does not begin with its template_id '{self.template_id}'; correct one"
 
 
 SHAPE = ItemShape(

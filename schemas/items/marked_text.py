@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from typing_extensions import override
 
@@ -12,14 +12,12 @@ from schemas.documents.base import Text
 from schemas.documents.item_shape import ItemShape
 from schemas.items.pronoun_text import PronounTextItem
 
-Axis: TypeAlias = Literal["age", "disability", "nationality", "race", "religion"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkedTextItem(PronounTextItem):
     """A text about one person; the variants of its template differ in the pronoun family and the marker."""
 
-    axis: Axis | None
+    axis: Literal["age", "disability", "nationality", "race", "religion"] | None
     """What the marker is about; None for a text without one."""
     marker: Text | None
     """The marker, such as ``deaf``; None for a text without one."""

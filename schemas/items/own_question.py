@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, TypeAlias
+from typing import Annotated
 
 from annotated_types import MaxLen, MinLen
 from typing_extensions import override
@@ -14,7 +14,6 @@ from schemas.documents.item_shape import Item, ItemShape
 
 MOST_OPTIONS = 8
 """Largest number of options: answers are read by the letters A to H."""
-Options: TypeAlias = Annotated[tuple[Text, ...], MinLen(2), MaxLen(MOST_OPTIONS), Distinct()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +25,7 @@ class OwnQuestion(Item):
     """Text before the question; None if there is none."""
     question: Text | None
     """None if the options are whole texts, of which the likelier one is looked for."""
-    options: Options
+    options: Annotated[tuple[Text, ...], MinLen(2), MaxLen(MOST_OPTIONS), Distinct()]
     answer: Text | None
     """Right option; None if none is right."""
     stereotyped: Text | None

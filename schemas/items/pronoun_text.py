@@ -47,8 +47,4 @@ class PronounTextItem(Item):
         return variant_problems(self.text, self.family, self.cases, item_id=self.item_id, template_id=self.template_id)
 
 
-SHAPE = ItemShape(
-    row_type=PronounTextItem,
-    unit_name="set of variants",
-    also_called=("recognition", "continuation"),
-)
+SHAPE = ItemShape(row_type=PronounTextItem, unit_name="set of variants", also_called=("recognition", "continuation"))

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, cast, get_args
 
@@ -90,17 +91,13 @@ def pronoun_families() -> MappingProxyType[str, PronounFamily]:
 
 
 @cache
-def _families_by_form() -> MappingProxyType[str, tuple[str, ...]]:
-    owners: dict[str, list[str]] = {}
+def _families_by_form() -> dict[str, tuple[str, ...]]:
+    owners: dict[str, dict[str, None]] = {}
     for family in pronoun_families().values():
-        spellings = [*family.forms.values(), *family.gifi_repo.values()]
-        for forms in family.variants.values():
-            spellings.extend(forms)
-        for form in spellings:
-            names = owners.setdefault(form, [])
-            if family.name not in names:
-                names.append(family.name)
-    return MappingProxyType({form: tuple(names) for form, names in owners.items()})
+        variants = chain.from_iterable(family.variants.values())
+        for form in (*family.forms.values(), *family.gifi_repo.values(), *variants):
+            owners.setdefault(form, {})[family.name] = None
+    return {form: tuple(names) for form, names in owners.items()}
 
 
 def families_of(form: str) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from biasboard.ground.columns import FloatArray
-from biasboard.ground.cue_search import Predicted, predict_by_cues
+from biasboard.ground.cue_search import predict_by_cues
 from biasboard.ground.memory import machine_memory
 from schemas.lexicon import pronoun_families
 
@@ -91,19 +91,15 @@ def _predicted(rows: tuple[tuple[tuple[str, ...], CueText], ...]) -> tuple[list[
     memory, parts = machine_memory(), {"rows": hashlib.sha256(repr(rows).encode()).hexdigest()}
     known = memory.get(_BEST_CUE, parts)
     if not isinstance(known, dict):
-        predicted = _searched(rows)
+        words = [of_text for of_text, _ in rows]
+        frames = [text.frame or " ".join(of_text) for of_text, text in rows]
+        pairs = ["|".join(sorted(text.occupations)) for _, text in rows]
+        # Answer 0 is the occupation mentioned first.
+        answers = np.array([int(not text.means_first) for _, text in rows])
+        predicted = predict_by_cues(words, positions_and_lengths(words), answers, (frames, pairs))
         known = {"answers": predicted.answers.tolist(), "rules": list(predicted.rules)}
         memory.put(_BEST_CUE, parts, known)
     return cast(list[int], known["answers"]), cast(list[str], known["rules"])
-
-
-def _searched(rows: tuple[tuple[tuple[str, ...], CueText], ...]) -> Predicted:
-    words = [of_text for of_text, _ in rows]
-    frames = [text.frame or " ".join(of_text) for of_text, text in rows]
-    pairs = ["|".join(sorted(text.occupations)) for _, text in rows]
-    # Answer 0 is the occupation mentioned first.
-    answers = np.array([int(not text.means_first) for _, text in rows])
-    return predict_by_cues(words, positions_and_lengths(words), answers, (frames, pairs))
 
 
 def positions_and_lengths(texts: Sequence[Sequence[str]]) -> dict[str, FloatArray]:

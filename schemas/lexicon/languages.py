@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from biasboard.ground.errors import DataError
 from biasboard.ground.toml_files import packaged_toml
@@ -37,14 +37,10 @@ class LanguageFamily:
     """Other spellings and forms that count as this family when pronouns are detected."""
 
 
-def _data(language: Language) -> dict[str, Any]:
-    return packaged_toml("schemas.lexicon", f"{language}.toml")
-
-
 @cache
 def sources_in(language: Language) -> tuple[Mapping[str, str], ...]:
     """Return the sources of a language's families: their keys, addresses, dates, and what they state."""
-    return tuple(_data(language)["source"])
+    return tuple(packaged_toml("schemas.lexicon", f"{language}.toml")["source"])
 
 
 @cache
@@ -55,7 +51,7 @@ def families_in(language: Language) -> Mapping[str, LanguageFamily]:
             row["name"]: LanguageFamily(
                 **{**row, "sources": tuple(row["sources"]), "variants": tuple(row.get("variants", ()))}
             )
-            for row in _data(language)["family"]
+            for row in packaged_toml("schemas.lexicon", f"{language}.toml")["family"]
         }
     )
 

@@ -12,9 +12,6 @@ from schemas.documents.board import Rerun
 from schemas.documents.model_facts import ModelId
 from schemas.documents.result import Counts, Metric, Usage
 
-Seconds: TypeAlias = Annotated[float, Ge(0)]
-
-
 ListedKind: TypeAlias = Literal[
     "benchmark",
     "baseline",
@@ -31,6 +28,7 @@ ListedKind: TypeAlias = Literal[
     "prompt",
     "metric",
 ]
+VerdictState: TypeAlias = Literal["accepted", "accepted with warnings", "rejected"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +126,7 @@ class RunEstimate(Document):
     cost_usd: Annotated[float, Ge(0)] | None
     """Highest cost in US dollars; None if no price is known."""
     store_bytes: Count | None
-    seconds_left: Seconds | None
+    seconds_left: Annotated[float, Ge(0)] | None
     """Time that the requests would take at the pace of earlier answers; None if there are none."""
     n_timed_answers: Count
 
@@ -141,9 +139,6 @@ class RunEstimates(Document):
 
     runs: tuple[RunEstimate, ...]
     notes: tuple[str, ...]
-
-
-VerdictState: TypeAlias = Literal["accepted", "accepted with warnings", "rejected"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,8 +56,8 @@ def main() -> None:
     """Time the work."""
     # As every command does first.
     importlib.import_module("biasboard.ground.command_line")
-    from schemas.files.record_files import read_records, write_records
     from schemas.folders.run_folder import read_run
+    from tests.record_files import read_records, write_records
 
     folder, rounds = Path(sys.argv[1]), int(sys.argv[2])
     rows = list(read_records(folder / "records.parquet"))

@@ -15,9 +15,8 @@ from evaluators.backend import Backend
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.lora import open_trainer
 from evaluators.runs.ask.finetuning import finetune
-from evaluators.runs.ask.pipeline import Finished, run
+from evaluators.runs.ask.pipeline import Finished, RunOptions, run
 from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.run_options import RunOptions
 from schemas.documents.adapters import PUBLISHED, Hyperparameters
 from schemas.items.label import LabelItem
 from tests.evaluators.label_data import made_dataset, planned

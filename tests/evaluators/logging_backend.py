@@ -27,9 +27,8 @@ from evaluators.backend import (
     ask_in_batches,
     identified_model,
 )
-from evaluators.runs.ask.pipeline import run
+from evaluators.runs.ask.pipeline import RunOptions, run
 from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK

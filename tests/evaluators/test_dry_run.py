@@ -13,11 +13,10 @@ from tokenizers import Tokenizer
 from typer.testing import Result
 
 from evaluators.backend import OF_LANGUAGE_MODELS, TokenCount
-from evaluators.runs.ask.pipeline import Finished, run
+from evaluators.runs.ask.pipeline import Finished, RunOptions, run
 from evaluators.runs.plan.earlier_answers import AnswerStores
 from evaluators.runs.plan.estimate import Estimate, estimate, sampled_estimate
 from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import Selection, select
 from evaluators.task import Prompt, prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK

@@ -13,10 +13,9 @@ from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from evaluators.backend import Capability, GenerateRequest, Request, Response
-from evaluators.runs.ask.pipeline import run
+from evaluators.runs.ask.pipeline import RunOptions, run
 from evaluators.runs.measure.rescoring import rescore
 from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
 from evaluators.task import Asked, prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
@@ -24,12 +23,12 @@ from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.verification import verified_entry
 from schemas.documents.record import Exchange
 from schemas.files import contract
-from schemas.files.record_files import write_records
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_run
 from tests.evaluators.logging_backend import LoggingBackend
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.leaderboard.made_keys import MadeKeys
+from tests.record_files import write_records
 from tests.schemas import examples
 
 TWO = ("guard", "nurse")

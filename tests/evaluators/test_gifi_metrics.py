@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from builders.gifi import published
-from evaluators.benchmark import AnswerFile
-from evaluators.runs.ask.importing import Imported, import_file
+from evaluators.benchmark import AnswerFile, ImportedAnswers
+from evaluators.runs.ask.importing import import_file
 from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.selection import SelectedPart, Selection
@@ -27,6 +27,7 @@ from evaluators.tasks.pronouns.word_problem_metrics import permutation_p_value
 from evaluators.tasks.pronouns.word_problem_task import TASK as WORD_PROBLEM
 from evaluators.tasks.pronouns.word_problem_task import WordProblemTable
 from schemas.documents.item_shape import Item
+from schemas.documents.record import Record
 from schemas.files import row_files
 from schemas.lexicon import pronoun_families
 from tests.evaluators.pronoun_records import FAMILIES, metrics, problems, prompts, recorded, sentences
@@ -273,7 +274,7 @@ def compat_selection(folder: Path, config: str, shape: str) -> Selection:
     )
 
 
-def imported_from(folder: Path, file: AnswerFile, task: Task) -> Imported:
+def imported_from(folder: Path, file: AnswerFile, task: Task) -> tuple[ImportedAnswers, list[Record]]:
     """Read a file of published answers into records of the published templates."""
     selection = compat_selection(folder, file.config, task.item_shape)
     importer = PublishedGenerations()
@@ -303,11 +304,11 @@ def test_the_values_measured_on_published_generations(shared_data: Path, model: 
     for file in PublishedGenerations().files(shared_data / "gifi" / "model-generation", model):
         if file.config in SHAPES:
             task = load_task(SHAPES[file.config])
-            imported = imported_from(shared_data / "gifi", file, task)
-            assert (imported.answers.corruption is not None) == (model == "gpt2" and file.config == "recognition")
-            found |= {name: metric.value for name, metric in metrics(imported.records, task).items()}
+            answers, records = imported_from(shared_data / "gifi", file, task)
+            assert (answers.corruption is not None) == (model == "gpt2" and file.config == "recognition")
+            found |= {name: metric.value for name, metric in metrics(records, task).items()}
         if file.config == "math":
-            table = WordProblemTable.of(imported.records)
+            table = WordProblemTable.of(records)
             sums = table.family_statistics({}, table.published_correct, table.published_kept).cluster_sums
             # Ten problems were answered twice by one model; the reference has their first answers alone.
             assert permutation_p_value(*np.split(sums, 2, axis=-1)) == pytest.approx(

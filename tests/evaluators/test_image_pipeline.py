@@ -15,13 +15,13 @@ import pytest
 from biasboard.ground.files import sha256_file
 from evaluators.runs.measure.measuring import metric_definitions
 from schemas.documents.record import Record
-from schemas.files.record_files import write_records
 from schemas.files.row_files import read_rows
 from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.items.image import ImageItem
 from tests.commands import output_of
 from tests.evaluators.made_data import save_tiny_llama
 from tests.evaluators.tiny_clip import save_digits, save_tiny_clip, teach
+from tests.record_files import write_records
 
 pytest.importorskip("torch", reason="the extra hf is not installed")
 pytestmark = pytest.mark.slow

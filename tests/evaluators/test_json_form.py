@@ -15,9 +15,8 @@ from tokenizers import Tokenizer
 from biasboard.ground import strict_json
 from builders.dataset.output import DraftSplit, write_dataset
 from evaluators.backend import GenerateRequest
-from evaluators.runs.ask.pipeline import run
+from evaluators.runs.ask.pipeline import RunOptions, run
 from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
 from evaluators.task import Asked
 from evaluators.tasks.instructions.instruction_task import TASK

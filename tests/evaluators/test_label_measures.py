@@ -13,7 +13,6 @@ from biasboard.ground.errors import DataError
 from evaluators.tasks.images.image_classification_task import TASK
 from evaluators.tasks.labels.label_measures import ClassSums, gini_floor
 from schemas.documents.record import Record
-from schemas.files.record_files import write_records
 from tests.evaluators import label_oracle
 from tests.evaluators.label_data import (
     Asked,
@@ -26,6 +25,7 @@ from tests.evaluators.label_data import (
     stored_weights,
     values,
 )
+from tests.record_files import write_records
 
 PLAIN, SHOWN = "release-4096b-k0-v1", "release-4096b-k2-set1-v1"
 

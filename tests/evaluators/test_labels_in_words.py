@@ -12,24 +12,23 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.memory import Memory
 from evaluators.backend import Response, open_backend
 from evaluators.backend_options import BackendOptions
-from evaluators.runs.ask.pipeline import run
+from evaluators.runs.ask.pipeline import RunOptions, run
 from evaluators.runs.measure.measuring import Measurement
 from evaluators.runs.measure.recording import records_of
 from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
 from evaluators.task import Asked
 from evaluators.tasks.labels.classification_task import TASK
 from evaluators.tasks.labels.label_tables import IN_WORDS
 from leaderboard.verify.keys import KeyCheck, open_book
 from schemas.files.record_columns import RecordColumns
-from schemas.files.record_files import write_records
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_complete_result
 from schemas.items.label import LabelItem
 from tests.commands import output_of
 from tests.evaluators import label_oracle
 from tests.evaluators.label_data import made_dataset, made_items, planned
+from tests.record_files import write_records
 from tests.suites.commands import told
 
 pytestmark = pytest.mark.slow

@@ -22,9 +22,8 @@ from evaluators.backends.transformers.packed_scoring import (
 )
 from evaluators.backends.transformers.transformers_backend import open_backend
 from evaluators.models.tokenizer import TokenRows, load_tokenizer
-from evaluators.runs.ask.pipeline import run
+from evaluators.runs.ask.pipeline import RunOptions, run
 from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
 from evaluators.stores.store import ResponseStore
 from evaluators.task import Asked, prompt_of

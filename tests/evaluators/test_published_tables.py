@@ -15,10 +15,9 @@ from builders.synthbias.checks.sentence import Collection
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.benchmark import load_benchmark
-from evaluators.runs.ask.pipeline import run
+from evaluators.runs.ask.pipeline import RunOptions, run
 from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import Selection, select
 from evaluators.statistics.certainty import certainty
 from evaluators.task import Asked, prompt_of
@@ -65,7 +64,7 @@ def assert_close(found: Row, expected: Row) -> None:
 def baseline_row(selection: Selection, model: str, out: Path, prompt: str = "intrinsic-v1") -> Row:
     backend = open_backend("baseline", model, BackendOptions())
     finished = run(Plan(selection, TASK, prompt_of(TASK, prompt)), backend, RunOptions(root=out, command="tests"))
-    assert finished.result.counts.scored == len(selection.items)
+    assert finished.result.counts.scored == len(selection.parts[0].items)
     return row_of(finished.result.metrics)
 
 

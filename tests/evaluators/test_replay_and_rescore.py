@@ -15,21 +15,20 @@ from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.backend import open_backend as open_any_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.replay import open_backend
-from evaluators.runs.ask.pipeline import run
+from evaluators.runs.ask.pipeline import RunOptions, run
 from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.runs.measure.rescoring import reread, rescore
 from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.documents.record import Record
-from schemas.files.record_files import write_records
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import RECORDS, read_run, write_result
 from tests.evaluators.asking import replayable
 from tests.evaluators.logging_backend import LoggingBackend, ask
 from tests.evaluators.made_data import made_items, write_dataset
+from tests.record_files import write_records
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from evaluators.backends.openai.generation import Generation
 from schemas.documents.base import as_row
 from schemas.documents.record import Record
 from schemas.files.arrow_files import arrow_schema
-from schemas.files.record_files import read_records, write_records
 from tests.evaluators.asking import all_answers_of
+from tests.record_files import read_records, write_records
 from tests.schemas import examples
 
 

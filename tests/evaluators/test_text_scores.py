@@ -222,7 +222,7 @@ def test_vectors_of_two_lengths_are_refused(tmp_path: Path) -> None:
 def test_a_score_is_in_the_range_of_its_kind(kind: str, sound: list[JsonValue], broken: list[JsonValue]) -> None:
     for values in (sound, broken):
         value: JsonValue = {"kind": kind, "scorer": "made-1", "text_sha256": text_sha256("x"), "values": values}
-        assert bool([*contract.errors(value, TextScore)]) == (values is broken)
+        assert bool([*contract.converted(value, TextScore)[1]]) == (values is broken)
 
 
 def test_a_stopped_scoring_goes_on_where_it_was(tmp_path: Path) -> None:

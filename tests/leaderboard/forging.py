@@ -26,13 +26,13 @@ from leaderboard.verify.verdicts import judge
 from schemas.documents.record import Exchange, Record, choice_sha256
 from schemas.documents.result import Model, Normalisation, Result, Signature
 from schemas.files import contract
-from schemas.files.record_columns import RecordColumns, count
-from schemas.files.record_files import read_records, write_records
+from schemas.files.record_columns import RecordColumns
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_result
 from schemas.outputs.documents import Verdict
 from tests.evaluators.logging_backend import LoggingBackend, ask
 from tests.evaluators.made_data import made_items, write_dataset
+from tests.record_files import count, read_records, write_records
 
 Change = Callable[[list[Record]], list[Record]]
 Forged: TypeAlias = dict[str, Any]

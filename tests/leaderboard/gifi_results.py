@@ -14,11 +14,11 @@ from evaluators.runs.measure.measuring import score_records
 from evaluators.task import load_task
 from schemas.documents.record import Record
 from schemas.files.record_columns import RecordColumns
-from schemas.files.record_files import write_records
 from schemas.lexicon import pronoun_families
 from tests.evaluators.pronoun_records import problems, prompts, recorded, sentences
 from tests.evaluators.text_scoring import MadeScorer
 from tests.leaderboard.synthetic import make_result, signature_of, write_result
+from tests.record_files import write_records
 
 
 def word(number: int) -> str:

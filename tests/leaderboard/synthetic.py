@@ -18,10 +18,10 @@ from evaluators.task import load_task
 from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import Endpoint, Metric, RecordsFile, Result, Signature
 from schemas.files import contract
-from schemas.files.record_columns import RecordColumns, count
-from schemas.files.record_files import write_records
+from schemas.files.record_columns import RecordColumns
 from schemas.lexicon import occupations
 from tests.evaluators.logging_backend import identity_of
+from tests.record_files import count, write_records
 from tests.schemas import examples
 
 Gender: TypeAlias = Literal["masculine", "feminine"]

@@ -16,8 +16,7 @@ from biasboard.ground.memory import Memory
 from evaluators.backend import model_identity
 from evaluators.backend_options import BackendOptions
 from evaluators.benchmark import ShownContext
-from evaluators.runs.ask.pipeline import run
-from evaluators.runs.plan.run_options import RunOptions
+from evaluators.runs.ask.pipeline import RunOptions, run
 from leaderboard.benchmark_figures import Shown
 from leaderboard.pages.figures import subjects_of
 from leaderboard.ranking.boards import assemble

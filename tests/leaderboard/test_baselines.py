@@ -19,12 +19,11 @@ from builders.gifi import drafts
 from evaluators.backend import Backend, Capability, GenerateRequest, Request, Response, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.benchmark import load_benchmark
-from evaluators.runs.ask.pipeline import run
+from evaluators.runs.ask.pipeline import RunOptions, run
 from evaluators.runs.measure.baseline_answers import BaselineAnswers
 from evaluators.runs.measure.baseline_gate import GateCheck, GateStanding, _smallest_answered_share, applying_gate
 from evaluators.runs.measure.stored_results import write_without_prompts
 from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
 from evaluators.scorer import quick_scorers
 from evaluators.task import load_task, prompt_of
@@ -400,7 +399,7 @@ def test_nobody_has_to_lead_a_baseline_that_solves_the_items(knowing: tuple[Entr
     solving = standing.leads[0]._replace(baseline="first", value=0.995, difference=0.005, low=0.0, high=0.01)
     with_solver = replace(standing, leads=(solving, *standing.leads))
     assert with_solver.passes
-    assert [lead.baseline for lead in with_solver.solvers] == ["first"]
+    assert [lead.baseline for lead in with_solver.leads if lead.solves] == ["first"]
     assert solved_note([replace(entry, standing=with_solver)]) == (
         "These items cannot show skill: first alone is right in 0.995. "
         "For a rank, models have to lead the other baselines."

@@ -17,10 +17,10 @@ from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.statistics.jackknife import MIN_CLUSTERS, Deviations, draws
 from evaluators.task import load_task
 from schemas.files.record_columns import RecordColumns
-from schemas.files.record_files import read_records
 from tests.leaderboard import synthetic
 from tests.leaderboard.browsing import Opened, choose, serious_violations, settle
 from tests.leaderboard.synthetic import leaning, uniform, write_model
+from tests.record_files import read_records
 from tests.worlds import MadeBoard, render, silent
 
 HOSTILE = "evil/<img src=x onerror=alert(1)>"

@@ -12,9 +12,9 @@ from biasboard.ground import strict_json
 from leaderboard.pages.dataset_views import BuiltDataset, kept_keys, safe_html
 from leaderboard.pages.rendering import generate, make_view
 from leaderboard.ranking.boards import assemble
-from schemas.files.record_files import read_records
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.made_keys import write_keys
+from tests.record_files import read_records
 from tests.worlds import MadeBoard, gifi_manifest
 
 PAGE = "datasets/gifi-1.0.0.md"

@@ -15,12 +15,12 @@ from playwright.sync_api import Browser, Page
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.pages.choice_keys import answers_link
 from leaderboard.verify.entries import KINDS
-from schemas.files.record_files import read_records
 from schemas.lexicon import pronoun_families
 from tests.leaderboard.browsing import Opened, choose, serious_violations, settle
 from tests.leaderboard.forging import Places
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.synthetic import leaning, write_model
+from tests.record_files import read_records
 from tests.worlds import MadeBoard, render
 
 CONTINUATION = load_pages("gifi").config_words("continuation")

@@ -20,7 +20,6 @@ from evaluators.task import load_task, prompt_of
 from schemas.documents.base import from_values
 from schemas.documents.record import Exchange, Record, choice_sha256
 from schemas.documents.result import Result
-from schemas.files.record_files import read_records
 from schemas.folders.run_folder import read_result
 from tests.evaluators.logging_backend import identity_of
 from tests.leaderboard.forging import (
@@ -42,6 +41,7 @@ from tests.leaderboard.forging import (
     verdict,
     with_exchange,
 )
+from tests.record_files import read_records
 
 NAME = "evil/forger"
 LIMITED = "a limited run, of 100 of 200 items: ask all of them"

@@ -14,9 +14,8 @@ from biasboard.ground.memory import Memory
 from builders.dataset.output import write_dataset
 from builders.synthbias import winobias
 from evaluators.backend import ChoiceRequest, Request, Response
-from evaluators.runs.ask.pipeline import run
+from evaluators.runs.ask.pipeline import RunOptions, run
 from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.run_options import RunOptions
 from evaluators.runs.plan.selection import select
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
@@ -116,7 +115,7 @@ def test_a_position_that_solves_type_2_keeps_nobody_from_a_rank(board: Board) ->
     (table,) = board.tables
     standing = table.rows[0].entry.standing
     assert standing is not None
-    solvers = {lead.baseline for lead in standing.solvers}
+    solvers = {lead.baseline for lead in standing.leads if lead.solves}
     assert solvers == ({"last-mentioned", "best-cue"} if table.signature.config == "type2" else set())
     assert "uniform" in {lead.baseline for lead in standing.judged}
 

@@ -19,7 +19,6 @@ from leaderboard.verify.entries import Root
 from leaderboard.verify.verification import differences, earlier_metrics
 from schemas.documents.record import Record
 from schemas.documents.result import Metric
-from schemas.files.record_files import write_records
 from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import (
     TASK,
@@ -30,6 +29,7 @@ from tests.leaderboard.synthetic import (
     write_model,
     write_result,
 )
+from tests.record_files import write_records
 
 Edit: TypeAlias = Callable[[Path], object]
 """A change of the files of a sound result, by the path of its ``result.json``."""

@@ -18,7 +18,7 @@ from leaderboard.ranking.boards import Board
 from leaderboard.ranking.reproduced import ReproducedPaper, Sighting, costs_of, reproduced, side_of
 from leaderboard.reproductions import citation_of, reported_tables, reproductions
 from schemas.documents.model_facts import FACTS
-from schemas.documents.reported_table import ReportedTable
+from schemas.documents.papers import ReportedTable
 from tests.commands import REPOSITORY
 from tests.leaderboard import synthetic
 from tests.leaderboard.conftest import message_of

@@ -26,7 +26,6 @@ from leaderboard.verify.public_files import place_for
 from schemas.documents.board import Rerun
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Model, Normalisation, Result
-from schemas.files.record_files import read_records
 from schemas.folders.run_folder import read_result
 from schemas.outputs.documents import Verdict, Verdicts
 from schemas.printed import as_json
@@ -43,6 +42,7 @@ from tests.leaderboard.forging import (
     on_each,
     with_exchange,
 )
+from tests.record_files import read_records
 
 NAME = "acme/honest"
 

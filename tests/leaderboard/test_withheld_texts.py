@@ -29,13 +29,13 @@ from schemas.documents.result import Result
 from schemas.documents.run_files import ClusterSums
 from schemas.files import arrow_files, contract, row_files
 from schemas.files.record_columns import RecordColumns
-from schemas.files.record_files import read_records, write_records
 from schemas.folders.run_folder import find_runs, read_result
 from schemas.validate import problems
 from tests.commands import output_of
 from tests.leaderboard.forging import Places, verdict, with_exchange
 from tests.leaderboard.handed_in import hand_in
 from tests.leaderboard.withheld_world import World, better, change_sums, rewritten
+from tests.record_files import read_records, write_records
 from tests.worlds import MadeBoard
 
 pytestmark = pytest.mark.slow

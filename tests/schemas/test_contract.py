@@ -16,7 +16,7 @@ from schemas.documents.dataset import Manifest
 from schemas.documents.record import Record
 from schemas.documents.result import Result
 from schemas.files import contract, row_files
-from schemas.files.record_files import write_records
+from tests.record_files import write_records
 from tests.schemas import examples
 
 Break = Callable[[Any], object]
@@ -128,11 +128,11 @@ def test_a_broken_document_is_one_line_that_names_field_value_and_remedy(
 def test_data_of_a_closed_source_cannot_be_called_redistributable() -> None:
     value: Any = contract.dump(MANIFEST)
     value["sources"][0]["redistributable"] = False
-    assert list(contract.errors(value, Manifest)) == [
+    assert list(contract.converted(value, Manifest)[1]) == [
         "redistributable: true, but the licence of tests forbids it; set false and fill in publish_refusal"
     ]
     value["redistributable"] = False
-    assert list(contract.errors(value, Manifest)) == [
+    assert list(contract.converted(value, Manifest)[1]) == [
         "publish_refusal: a dataset has either the right to be published or a reason why not; correct one"
     ]
     value["publish_refusal"] = "the licence of tests forbids copies"
@@ -144,7 +144,7 @@ def test_all_problems_are_listed_each_once() -> None:
     del value["usage"], value["command"]
     value["model"]["endpoint"] = "cloud"
     value["metrics"][1]["n"] = -3
-    assert list(contract.errors(value, Result)) == [
+    assert list(contract.converted(value, Result)[1]) == [
         "top level: field 'command', 'usage' is missing; add it (schemas/documents/result.schema.json)",
         "model.endpoint: 'cloud' is not allowed; have: local, api, baseline, replay",
         "metrics[1].n: -3 should be greater than or equal to 0; correct it (schemas/documents/result.schema.json)",
@@ -189,7 +189,7 @@ def nested(depth: int) -> Any:
 def test_a_hostile_document_is_refused_in_one_line_each(change: Break, line: str) -> None:
     value: Any = contract.dump(MANIFEST)
     change(value)
-    lines = list(contract.errors(value, Manifest))
+    lines = list(contract.converted(value, Manifest)[1])
     assert lines[0].startswith(line)
     assert len(lines) == (300 if line.startswith("splits[0]: field") else 1)
     assert all(one.isprintable() for one in lines)

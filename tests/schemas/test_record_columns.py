@@ -19,9 +19,10 @@ from schemas.documents.record import Exchange, Reading, Record
 from schemas.files import arrow_files, contract, row_files
 from schemas.files.arrow_files import arrow_schema
 from schemas.files.column_checks import EXCHANGE_CHECKS, RECORD_CHECKS, broken_rows
-from schemas.files.record_columns import RecordColumns, Tally, count
-from schemas.files.record_files import read_parts, read_records, write_records, writing_records
+from schemas.files.record_columns import RecordColumns, Tally
+from schemas.files.record_files import read_parts, writing_records
 from schemas.files.record_hashes import items_sha256, requests_sha256
+from tests.record_files import count, read_records, write_records
 from tests.schemas import examples
 
 CHOICE = replace(
@@ -45,7 +46,7 @@ ODD: dict[pa.DataType, tuple[Any, ...]] = {
 
 
 def problems_of(record: Record) -> list[str]:
-    return list(contract.errors(contract.dump(record), Record))
+    return list(contract.converted(contract.dump(record), Record)[1])
 
 
 def changes(value: Any, kind: pa.DataType) -> Iterator[Any]:

@@ -15,9 +15,9 @@ from playwright.sync_api import Browser, Page
 
 from evaluators.task_abilities import PartReport
 from leaderboard.pages.suites import PartOfResult, PartValue, SuiteView
-from schemas.files.record_files import read_records
 from tests.leaderboard.browsing import Opened, Visit, serious_violations, served, settle, visit
 from tests.leaderboard.synthetic import leaning, write_model
+from tests.record_files import read_records
 from tests.suites.commands import SIZES, ask, board, chosen, copied, run_of, told
 from tests.worlds import MadeBoard, render
 

@@ -20,8 +20,9 @@ from schemas.documents.dataset import Manifest
 from schemas.documents.record import Reading, Record
 from schemas.files import contract
 from schemas.files.record_columns import RecordColumns
-from schemas.files.record_files import read_parts, read_records, writing_records
+from schemas.files.record_files import read_parts, writing_records
 from schemas.validate import problems
+from tests.record_files import read_records
 from tests.suites.commands import N_SUPPORT, SIZES, ask, board, copied, rows_of, run, run_of, told
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from schemas.files.record_files import read_records
+from tests.record_files import read_records
 from tests.suites.commands import (
     N_SUPPORT,
     SIZES,

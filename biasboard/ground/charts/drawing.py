@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
 from biasboard.ground.plain_text import visible
@@ -65,7 +65,6 @@ DARK = (
 )
 DASHED, DOTTED = "4 3", "1.5 2.5"
 """Dashes of lines: at what is ideal or even, and at what is less certain."""
-Anchor: TypeAlias = Literal["start", "middle", "end"]
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 _WIDTH_OF_LETTER = 0.62
 """Width of a letter as a share of the font size, enough for any sans-serif font of a reader."""
@@ -160,7 +159,7 @@ class Drawing:
         y: float,
         words: str,
         *,
-        anchor: Anchor = "start",
+        anchor: Literal["start", "middle", "end"] = "start",
         colour: str = TEXT,
         bold: bool = False,
         upwards: bool = False,

@@ -149,11 +149,9 @@ class Plane:
     def _hairline(self, *, ends: Ends, x: float | None = None, y: float = 0.0) -> None:
         """Draw a line of the grid in the middle of its pixels, where it is sharp."""
         if x is None:
-            y = math.floor(y) + 0.5
-            self.drawing.line([(ends[0], y), (ends[1], y)], GRID)
+            self.drawing.line([(end, math.floor(y) + 0.5) for end in ends], GRID)
         else:
-            x = math.floor(x) + 0.5
-            self.drawing.line([(x, ends[0]), (x, ends[1])], GRID)
+            self.drawing.line([(math.floor(x) + 0.5, end) for end in ends], GRID)
 
 
 def ticks(low: float, high: float, most: int) -> dict[float, str]:

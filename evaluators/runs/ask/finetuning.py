@@ -111,7 +111,6 @@ def _contexts(plans: Sequence[Plan], trainer: LoraTrainer) -> Iterator[TrainingC
 
 
 def _lesson(config: str, item: Item, target: str | None, requests: Sequence[object]) -> Lesson:
-    """Return an item to train on."""
     request = requests[0] if len(requests) == 1 else None
     if not isinstance(request, ChoiceRequest):
         raise ConfigError(f"config '{config}' is not asked by one choice for each item, so that no adapter is trained")

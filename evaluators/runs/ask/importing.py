@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 from biasboard.ground.errors import DataError
-from evaluators.backend import ChoiceRequest, GenerateRequest, Identified, Request, Response, Runtime, identified_model
+from evaluators.backend import ChoiceRequest, GenerateRequest, Identified, Request, Response, Runtime
 from evaluators.benchmark import AnswerFile, AnswerImporter, ImportedAnswers
 from evaluators.harness import CountOptionTokens, HarnessLog, LoggedAnswer
 from evaluators.runs.ask.pipeline import Finished
@@ -27,38 +26,15 @@ _SHOWN = 40
 """Number of characters that errors show of two texts from their first difference on."""
 
 
-class Imported(NamedTuple):
-    """A file of published answers, and the records read from it."""
-
-    file: AnswerFile
-    plan: Plan
-    answers: ImportedAnswers
-    records: list[Record]
-
-
-def import_file(file: AnswerFile, importer: AnswerImporter, plan: Plan) -> Imported:
-    """Read a file of answers and return them as one record per item of its config.
+def import_file(file: AnswerFile, importer: AnswerImporter, plan: Plan) -> tuple[ImportedAnswers, list[Record]]:
+    """Read a file of published answers, and return them with one record per item of its config.
 
     Raises:
         DataError: the file cannot be read, or one of its rows belongs to no item.
     """
     (part,) = plan.parts
     answers = importer.read(file, [item for _, item in part.items], plan.prompt, plan.selection.manifest.name)
-    return Imported(file, plan, answers, list(records_of(plan, part, answers.requests, answers.responses, chat=False)))
-
-
-def imported_model(
-    name: str, identity: Mapping[str, str | None], *, revision: str | None = None, precision: str | None = None
-) -> Model:
-    """Return the model that answered elsewhere.
-
-    Args:
-        name: The id of the model in results.
-        identity: Everything known about the model that can affect an answer.
-        revision: The commit of its weights; None if it is unknown.
-        precision: The data type of its weights; None if it is unknown.
-    """
-    return identified_model(name, identity, endpoint="replay", revision=revision, precision=precision)
+    return answers, list(records_of(plan, part, answers.requests, answers.responses, chat=False))
 
 
 def write_imported(

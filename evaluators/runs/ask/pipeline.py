@@ -20,8 +20,8 @@ from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.runs.measure.recording import FailureCount, records_of, sound, storable, well_formed
 from evaluators.runs.measure.unread_answers import are_many, early_look, remedy
 from evaluators.runs.plan.earlier_answers import earlier_answers
-from evaluators.runs.plan.plan import AskedPart, Plan, distinct_requests, run_folder
-from evaluators.runs.plan.run_options import RunOptions
+from evaluators.runs.plan.plan import MAX_FAILURE_RATE, AskedPart, Plan, distinct_requests, run_folder
+from evaluators.scorer import TextScorer
 from evaluators.stores.store import STORE, ResponseStore
 from schemas.documents.result import AdaptersFile, Result, Usage
 from schemas.files.record_columns import RecordColumns
@@ -31,6 +31,26 @@ from schemas.folders.run_folder import hash_problems
 _STATE = "pending.json"
 _A_SERIES = 20
 """Number of requests after which a run ends whose every request has failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """The settings of a run besides its plan: the folder, the cache, the scorers, and how many requests may fail."""
+
+    root: Path
+    """Folder of all runs."""
+    command: str
+    """The command line that reproduces the run."""
+    max_failure_rate: float = MAX_FAILURE_RATE
+    """Share of requests that may fail; if more do, the run ends without a result."""
+    cache: Path | None = None
+    """Store that several runs share: its answers are reused, and new answers are added to it."""
+    scorers: Sequence[TextScorer] = ()
+    """Scorers of the texts, for tasks whose metrics read scores."""
+    keep_scores: bool = False
+    """True to keep all scores of an earlier result, even of other scorers, and score only missing kinds."""
+    advance: Advance | None = None
+    """Progress of several runs, in which this one counts its items; None for a bar of its own."""
 
 
 class Finished(NamedTuple):
@@ -290,7 +310,6 @@ class _Steps:
         self._show(int(self._n_requests / self._per_item + 1e-9), earlier=earlier)
 
     def finish(self) -> None:
-        """Fill the bar."""
         self._show(self._n_items)
 
     def _show(self, n_items: int, *, earlier: bool = False) -> None:

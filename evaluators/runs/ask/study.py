@@ -1,7 +1,8 @@
 """A study: the items of datasets and how they are asked, from the choices of a user to finished runs.
 
 ``Study(...).plans(backend)`` chooses the prompts that fit a model; ``estimate`` says what asking by these plans takes,
-and ``ask`` asks. The commands ``run``, ``score`` and ``reproduce`` and the functions for Python all go this way.
+and ``ask`` asks. The commands ``run``, ``score`` and ``reproduce`` and the functions for Python all go this way. The
+options of ``run`` are declared here, of which other commands have some.
 """
 
 from __future__ import annotations
@@ -14,10 +15,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast, get_args
 
+import typer
+
 from biasboard.ground.errors import ConfigError
-from biasboard.ground.options import Only, option
+from biasboard.ground.options import Only, names_in, option
 from biasboard.ground.progress import note, progress, steps, working
 from evaluators.backend import Backend
+from evaluators.backend_options import MODEL_PANEL
 from evaluators.runs.ask.context_limit import check_context
 from evaluators.runs.ask.prompt_choice import (
     choose_prompts,
@@ -29,10 +33,9 @@ from evaluators.runs.ask.prompt_choice import (
     usual_prompts,
 )
 from evaluators.runs.plan.earlier_answers import AnswerStores
-from evaluators.runs.plan.plan import Plan, left_out_words, run_command, with_examples
-from evaluators.runs.plan.run_options import MAX_FAILURE_RATE, RunOptions
+from evaluators.runs.plan.plan import MAX_FAILURE_RATE, Plan, left_out_words, run_command, with_examples
 from evaluators.runs.plan.selection import Selection, select, shape_listed
-from evaluators.scorer import TextScorer, open_scorers, with_scorers
+from evaluators.scorer import SCORER_HELP, TextScorer, open_scorers, with_scorers
 from evaluators.task import Prompt, Task, task_for
 from evaluators.task_abilities import ReadsScores
 from schemas.documents.dataset import Manifest
@@ -43,8 +46,13 @@ if TYPE_CHECKING:
     from evaluators.runs.ask.pipeline import Finished
     from evaluators.runs.plan.estimate import Estimate
 
-ITEMS_PANEL = "Items"
-ASKING_PANEL = "Asking"
+ITEMS_PANEL, ASKING_PANEL, FILES_PANEL = "Items", "Asking", "Files"
+DATASET_HELP = "Folder of a built dataset, or one of the Hub: ORG/NAME or ORG/NAME@REVISION."
+MAX_FAILURES_HELP = "Share of requests that may fail; with more, the run ends without a result."
+CACHE_VARIABLE = "BIASBOARD_CACHE"
+VERBOSE = typer.Option(
+    "--verbose", help="Print a table of all measures instead of the headline measures.", rich_help_panel=FILES_PANEL
+)
 NORMALISATION_HELP = (
     f"{', '.join(get_args(Normalisation)[:-1])} or {get_args(Normalisation)[-1]}; by default that of the prompt, "
     "mostly sum. Not for generated texts."
@@ -53,6 +61,8 @@ NORMALISATION_HELP = (
 Preferred: TypeAlias = Callable[[Manifest, str], Mapping[str, frozenset[str]]]
 """Function that returns, for a config of a dataset, the prompts by which others were asked, by who they are: an answer
 to the same prompts can be compared with theirs."""
+OF_ITEMS = Only({"configs", "parts", "splits", "limit", "task", "prompts", "contexts"})
+"""The options of :class:`Study` that choose what is asked, and not how answers are read."""
 
 
 def normalisation_named(text: str) -> Normalisation:
@@ -66,8 +76,22 @@ def normalisation_named(text: str) -> Normalisation:
     return cast(Normalisation, text)
 
 
-def _contexts_named(text: str) -> tuple[str, ...]:
-    return tuple(map(str.strip, text.split(",")))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunChoice:
+    """The model that is asked, where its runs go, and who scores its texts."""
+
+    backend: str = option("Backend that calls the model; see 'list'.", panel=MODEL_PANEL, default=...)
+    model: str = option(
+        "Model: a Hub id, a folder, a file of stored answers, or a baseline (or 'all' baselines).",
+        panel=MODEL_PANEL,
+        default=...,
+    )
+    out: Path = option("Folder of all runs.", panel=FILES_PANEL, default=Path("out/runs"))
+    max_failure_rate: float = option(MAX_FAILURES_HELP, panel=ASKING_PANEL, default=MAX_FAILURE_RATE, min=0, max=1)
+    cache: Path | None = option(
+        "File of the cache that runs share: answers in it are reused.", panel=FILES_PANEL, envvar=CACHE_VARIABLE
+    )
+    scorers: tuple[str, ...] | None = option(SCORER_HELP, flag="--scorer", panel="Generated texts")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +130,7 @@ class Study:
         "Numbers of solved examples in the prompt, such as 0,2,8: asks with every set of that many; 8-NAME for 8 that "
         "are chosen by a rule of the task. With --prompt, those of its protocol. For tasks that show examples.",
         panel=ASKING_PANEL,
-        read=_contexts_named,
+        read=names_in,
     )
     normalisation: Normalisation | None = option(NORMALISATION_HELP, panel=ASKING_PANEL, read=normalisation_named)
     measured_only: bool = False
@@ -219,10 +243,6 @@ class Study:
             ("prompt", signature.prompt),
         )
         return " ".join(f"--{name} {value}" for name, value in pairs if value is not None)
-
-
-OF_ITEMS = Only({"configs", "parts", "splits", "limit", "task", "prompts", "contexts"})
-"""The options of :class:`Study` that choose what is asked, and not how answers are read."""
 
 
 @dataclass(frozen=True)
@@ -365,7 +385,7 @@ class Plans:
             RunError: a run ended early; answers are kept.
         """
         # Imported here, because planning needs none of it.
-        from evaluators.runs.ask.pipeline import run
+        from evaluators.runs.ask.pipeline import RunOptions, run
 
         fitting = self._fitting(AnswerStores(root=root, cache=cache))
         n_items = sum(plan.selection.n_items for plan in fitting)

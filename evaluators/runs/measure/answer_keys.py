@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +24,6 @@ from schemas.documents.dataset import Manifest
 from schemas.documents.result import Signature
 from schemas.files.record_columns import RecordColumns
 from schemas.files.record_hashes import asked_sha256, item_hashes, items_sha256
-
-ItemHashes: TypeAlias = npt.NDArray[np.uint8]
-"""SHA-256 of each item, shape (n, 32)."""
 
 _UNASKED = Response(status="failed", error="nobody was asked")
 
@@ -133,7 +130,7 @@ def key_name(signature: Signature) -> str:
     return f"{signature.config}-{signature.task}-{signature.prompt}"
 
 
-def item_hashes_in(content: bytes) -> ItemHashes:
+def item_hashes_in(content: bytes) -> npt.NDArray[np.uint8]:
     """Return the item hashes in the contents of a file, shape (n, 32).
 
     Raises:
@@ -143,5 +140,5 @@ def item_hashes_in(content: bytes) -> ItemHashes:
     array = np.load(io.BytesIO(content), allow_pickle=False)
     if array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] != hashlib.sha256().digest_size:
         raise ValueError(f"holds an array of {array.dtype} of shape {array.shape}, not of SHA-256 hashes")
-    hashes: ItemHashes = array
+    hashes: npt.NDArray[np.uint8] = array
     return hashes

@@ -30,8 +30,6 @@ _answer_of, _others_of = attrgetter(*_ANSWER_FIELDS), attrgetter(*_OTHER_FIELDS)
 
 
 class _Asked(NamedTuple):
-    """A request of a record."""
-
     request: Request
     known_sha256: str | None
     """Hash of the request; None without a prompt that it follows from."""
@@ -104,7 +102,6 @@ class BaselineAnswers:
 
     @cached_property
     def _named_facts(self) -> set[frozenset[str]]:
-        """The names of the facts of each record, without repetitions."""
         return {frozenset(facts) for number, part in enumerate(self.parts) for facts in self._facts(number, part)}
 
     def of(self, baseline: Baseline) -> Iterator[RecordColumns]:
@@ -186,7 +183,6 @@ class BaselineAnswers:
         return _replaced(records, reads, list(chain.from_iterable(answered)))
 
     def _asked(self, number: int, part: RecordColumns, rows: range) -> Sequence[Sequence[_Asked]]:
-        """Return the requests of consecutive records of a part."""
         if (number, rows) not in self._known_requests:
             # Every baseline needs them. Only those of some records are cached, since a suite can have 300,000 items.
             self._known_requests.clear()
@@ -217,7 +213,6 @@ class BaselineAnswers:
         return self._known_offers[number, read]
 
     def _facts(self, number: int, part: RecordColumns) -> Sequence[Mapping[str, str]]:
-        """Return the facts about each record of a part that baselines read."""
         if number not in self._known_facts:
             # As with requests, only one part's are cached.
             self._known_facts.clear()

@@ -47,6 +47,9 @@ A cue that is right in .53 of ten thousand items is separably above chance, and 
 SOLVES = 0.9
 """Accuracy from which a baseline is said to solve the items: nobody can lead it, and it shows that the set cannot show
 skill. On WinoBias position alone is right in .995."""
+_REFERENCES = "references"
+_KNOWN: dict[str, tuple[Reference, ...]] = {}
+"""References computed in this process, by the hash of what they depend on."""
 
 
 class Reference(NamedTuple):
@@ -69,11 +72,6 @@ class Reference(NamedTuple):
         return cls(stored["baseline"], metric, np.array(stored["sums"], dtype=np.float64))
 
 
-_REFERENCES = "references"
-_KNOWN: dict[str, tuple[Reference, ...]] = {}
-"""References computed in this process, by the hash of what they depend on."""
-
-
 class LeadOverBaseline(NamedTuple):
     """The difference between a model and a baseline on the same items."""
 
@@ -93,7 +91,7 @@ class LeadOverBaseline(NamedTuple):
 
     @property
     def solves(self) -> bool:
-        """True if the baseline solves the items, so that nobody has to lead it."""
+        """True if the baseline solves the items, which thereby cannot show skill, so that nobody has to lead it."""
         return self.value > SOLVES
 
 
@@ -112,11 +110,6 @@ class GateStanding:
     def judged(self) -> tuple[LeadOverBaseline, ...]:
         """The differences from the baselines that do not solve the items."""
         return tuple(lead for lead in self.leads if not lead.solves)
-
-    @property
-    def solvers(self) -> tuple[LeadOverBaseline, ...]:
-        """The differences from the baselines that solve the items, and thereby say that these cannot show skill."""
-        return tuple(lead for lead in self.leads if lead.solves)
 
     @property
     def passes(self) -> bool:

@@ -102,12 +102,7 @@ def _oracles(name: str, ideal: float) -> tuple[str, str, str]:
 
 
 def _rows(values: Mapping[str, FloatArray], ideals: Mapping[str, float]) -> Iterator[SetRow]:
-    """Yield all rows.
-
-    Args:
-        values: Value of each metric by set and part, shape (n_sets, n_parts); nan where it has none.
-        ideals: Ideal value of each metric.
-    """
+    """Yield all rows, from the value of each metric by set and part, shape (n_sets, n_parts); nan if it has none."""
     over_sets = {name: _over_sets(of_metric) for name, of_metric in values.items()}
     for place, row in enumerate((_MEAN, _DEVIATION)):
         yield SetRow(row, {name: _mean(of_metric[place]) for name, of_metric in over_sets.items()})

@@ -30,6 +30,8 @@ _ANY_ANSWER = 64_000
 """Size in bytes of an answer that may come where a server ignores the limit on tokens."""
 _MOST_THINKING = 500_000
 """Number of tokens beyond those of an answer that no model thinks with."""
+_FORM = TypeAdapter(Response)
+_NUMBERS = tuple(field.name for field in fields(Response) if field.name not in _TEXTS)
 
 
 def records_of(
@@ -76,10 +78,6 @@ def first_asked(records: RecordColumns, prompt: Prompt) -> RecordColumns:
     if prompt.follow_up is None:
         return records
     return records.only_exchanges(records.exchanges["kind"].coded.is_one_of("generate"))
-
-
-_FORM = TypeAdapter(Response)
-_NUMBERS = tuple(field.name for field in fields(Response) if field.name not in _TEXTS)
 
 
 def well_formed(request: Request, response: Response) -> Response:

@@ -21,8 +21,7 @@ from evaluators.runs.measure.finish import (
 )
 from evaluators.runs.measure.measuring import under_present_names
 from evaluators.runs.measure.recording import FailureCount
-from evaluators.runs.plan.plan import run_folder
-from evaluators.runs.plan.run_options import MAX_FAILURE_RATE
+from evaluators.runs.plan.plan import MAX_FAILURE_RATE, run_folder
 from evaluators.scorer import TextScorer, with_scorers
 from evaluators.task import Task, load_task
 from evaluators.task_abilities import ReadsScores

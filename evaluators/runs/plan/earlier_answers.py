@@ -12,14 +12,7 @@ from typing import NamedTuple
 
 from biasboard.ground.errors import RunError
 from evaluators.backend import Backend, GenerateRequest, Request, Response, Runtime
-from evaluators.runs.plan.plan import (
-    AskedPart,
-    Plan,
-    PlannedPart,
-    distinct_requests,
-    run_folder,
-    runs_of_prompt,
-)
+from evaluators.runs.plan.plan import AskedPart, Plan, PlannedPart, distinct_requests, run_folder, runs_of_prompt
 from evaluators.stores.store import STORE, Pace, answered_keys, is_begun, pace, stored_responses
 from schemas.documents.result import Model, Signature
 
@@ -122,8 +115,7 @@ def pace_of(plan: Plan, model: Model | None, name: str, stores: AnswerStores) ->
     total = Pace(0, 0.0)
     in_cache = [stores.cache] if stores.cache is not None and model is not None else []
     of_config = runs_of_prompt(stores.root, plan.signature, name, plan.signature.config)
-    of_runs = [folder / STORE for folder in of_config]
-    for path in (*of_runs, *in_cache):
+    for path in (*(folder / STORE for folder in of_config), *in_cache):
         if path in in_cache and total.n_answers:
             break  # The cache holds the same answers, which would count twice.
         try:

@@ -24,6 +24,9 @@ _BYTES_PER_ANSWER = 190
 _BYTES_PER_OPTION = 30
 _BYTES_PER_TOKEN = 4
 _PAGE_OVERHEAD = 1.1
+_Counts: TypeAlias = tuple[TokenCount | None, TokenCount | None, bool]
+"""The tokens to be sent and generated, the same or an upper bound of them, each None if it is unknown; and True if the
+backend could only bound them by bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,11 +44,6 @@ class Estimate(RunEstimate):
     def is_free(self) -> bool:
         """True if no model computes anything, as for baselines and replayed answers."""
         return not self.is_priced and self.n_prompt_tokens == 0 and self.n_completion_tokens == 0
-
-
-_Counts: TypeAlias = tuple[TokenCount | None, TokenCount | None, bool]
-"""The tokens to be sent and generated, the same or an upper bound of them, each None if it is unknown; and True if the
-backend could only bound them by bytes."""
 
 
 def estimate(plan: Plan, backend: Backend, stores: AnswerStores, name: str) -> Estimate:
@@ -200,7 +198,6 @@ def print_estimates(estimates: Sequence[Estimate], notes: Sequence[str] = (), *,
 
 
 def _price_line(estimates: Sequence[Estimate]) -> str:
-    """Return what the requests cost at most."""
     prices = [estimated.cost_usd for estimated in estimates if estimated.cost_usd is not None]
     if len(prices) < len(estimates):
         return "price unknown; give --prices FILE with what the model's tokens cost"

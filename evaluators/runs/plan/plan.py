@@ -6,7 +6,7 @@ import glob
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -27,6 +27,8 @@ from schemas.files import row_files
 # Asked part by part, a suite of 279 parts would become 279 jobs of a batch API, each of which may take a day.
 _REQUESTS_AT_A_TIME = 16_000
 """Number of requests up to which the parts of a suite are asked together."""
+MAX_FAILURE_RATE = 0.05
+"""Share of requests that may fail, unless the user chooses another."""
 _MOST_NAMED = 4
 _NO_MESSAGE = "is a text to continue"
 _N_KEY = 8
@@ -217,6 +219,7 @@ class Plan:
     """Function that returns the number of tokens of a text; None for prompts that do not depend on a tokenizer."""
     with_adapters: bool = False
     """True if the model answers each part with the adapter of the part and the prompt."""
+    _kept_parts: dict[int, PlannedPart] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def for_backend(self, backend: Backend) -> Plan:
         """Return the plan with the backend's adapters, and with its tokenizer if the prompt depends on one.
@@ -293,10 +296,6 @@ class Plan:
         for number, part in enumerate(self.selection.parts):
             planned = PlannedPart(part, self.task, self.prompt, self.count_tokens, self.with_adapters)
             yield planned if part.kept is None else self._kept_parts.setdefault(number, planned)
-
-    @cached_property
-    def _kept_parts(self) -> dict[int, PlannedPart]:
-        return {}
 
     def forget(self) -> None:
         """Free the memory of the requests, which are made again if they are needed."""
