@@ -16,7 +16,6 @@ from biasboard.ground.columns import FloatArray, IntArray
 from evaluators.calibration.reweighting.rules import ClassRules, RuleSet
 
 ObjectiveName: TypeAlias = Literal["sen", "gini"]
-OBJECTIVES: tuple[ObjectiveName, ...] = ("sen", "gini")
 LEAST_CLASSES = 2
 """Smallest number of classes that can be more or less even."""
 ROUNDING = 1e-12
@@ -54,12 +53,6 @@ class Objective:
     """Number of rows of each class, shape (n_classes,)."""
     floor: float | None = None
     """Smallest mean accuracy of the classes; None for any."""
-
-    @property
-    def is_monotone(self) -> bool:
-        """True if making a class more accurate, and none less, never makes the value worse."""
-        # With the Gini index alone, breaking the best class can pay.
-        return self.name == "sen"
 
     def __call__(self, n_right: FloatArray) -> FloatArray:
         """Return the value, shape (...,), smaller is better; infinity where nothing is right.

@@ -34,9 +34,8 @@ from evaluators.calibration.reweighting.command.inputs import (
     read_rows,
     share_names,
 )
-from evaluators.calibration.reweighting.fitting import PRESETS, fit_rules, preset_settings
-from evaluators.calibration.reweighting.rules import prepared
-from evaluators.calibration.reweighting.rules_file import document_of, read_rules, rules_of, write_rules
+from evaluators.calibration.reweighting.fitting import PRESETS, document_of, fit_rules, preset_settings
+from evaluators.calibration.reweighting.rules import prepared, read_rules, rules_of, write_rules
 
 _WIDTH = 120
 """Width of the table if standard output is no terminal."""
