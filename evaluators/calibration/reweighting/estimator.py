@@ -51,11 +51,7 @@ class Reweighter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     def __init__(
-        self,
-        preset: str = "default",
-        *,
-        classes: Sequence[object] | None = None,
-        random_state: int = 0,
+        self, preset: str = "default", *, classes: Sequence[object] | None = None, random_state: int = 0
     ) -> None:
         self.preset = preset
         self.classes = classes

@@ -1,4 +1,4 @@
-"""Fits a correction on rows with known classes: runs the solver of a preset and takes the best of its candidates."""
+"""Fits a correction on rows with known classes, by the best candidate of the solver of a preset, and documents it."""
 
 from __future__ import annotations
 
@@ -10,16 +10,9 @@ import numpy as np
 
 from biasboard.ground.columns import FloatArray, IntArray
 from evaluators.calibration.reweighting.accuracy_report import losses
-from evaluators.calibration.reweighting.problem import (
-    DEFAULT_SCHEDULE,
-    PAPER_RULES,
-    Annealing,
-    Objective,
-    ObjectiveName,
-    Problem,
-)
-from evaluators.calibration.reweighting.rules import N_FUNCTIONS, ClassRules, prepared
-from evaluators.calibration.reweighting.solvers import FOLLOWING_ROWS, SOLVERS
+from evaluators.calibration.reweighting.problem import DEFAULT_SCHEDULE, Annealing, Objective, ObjectiveName, Problem
+from evaluators.calibration.reweighting.rules import N_FUNCTIONS, PAPER_RULES, ClassRules, prepared
+from evaluators.calibration.reweighting.solvers import SOLVERS
 from evaluators.statistics.class_accuracies import class_accuracies
 from schemas.documents.reweighting import FitReport, Reweighting, RuleMap
 
@@ -85,11 +78,6 @@ class Fit:
     report: FitReport
     """The class accuracies on the fitted rows before and after the correction, and warnings about the correction."""
 
-    @property
-    def is_uncorrected(self) -> bool:
-        """True if no candidate is better than the uncorrected probabilities."""
-        return min(self.ranks) == self.ranks[0]
-
 
 def fit_rules(
     probabilities: FloatArray, targets: IntArray, settings: FitSettings, labels: Sequence[object] | None = None
@@ -142,7 +130,8 @@ def _doubts(supports: IntArray, settings: FitSettings) -> Iterator[str]:
             f"{int((supports == 0).sum())} of {len(supports)} classes have no row, so that nothing is known about "
             "them and their rules are not fitted"
         )
-    if smallest < FEW_ROWS and settings.solver in FOLLOWING_ROWS:
+    # In these solvers single rows can decide, so that they fit noise in small classes.
+    if smallest < FEW_ROWS and settings.solver in ("anneal", "coordinate"):
         yield (
             f"the smallest class has {smallest} rows, fewer than {FEW_ROWS}: a search that follows single rows "
             "overfits here; take another preset, or more rows"

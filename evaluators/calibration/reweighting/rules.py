@@ -68,6 +68,9 @@ class RuleSet:
         return ClassRules(np.where(is_function, numbers, -1), weights)
 
 
+PAPER_RULES = RuleSet()
+
+
 @dataclass(frozen=True, eq=False)
 class ClassRules:
     """The rule of each class in a fitted correction."""

@@ -1,17 +1,8 @@
 """The solvers: ways to find the rules of all classes, each a function from a problem to candidates.
 
-``shrunk``
-    The best end of *coordinate*, drawn towards *convex* the more, the fewer rows the rarest class has; the default.
-``convex``
-    The weights of a balanced logistic model. It has few parameters for all rows, and overfits least.
-``anneal``
-    Simulated annealing over weights and membership functions, as in the paper, with a schedule that cools.
-``coordinate``
-    Exact searches over one weight after the other, from *convex* and from equal accuracies.
-``path``
-    Points on the way from no correction to *convex*, and on to equal accuracies: only a single number is chosen.
-
-Nobody chooses the last two: the calibration *gini* has them, whose values stored results hold.
+``shrunk`` is the default. ``convex`` has few parameters for all rows, and overfits least. ``anneal`` is that of the
+paper, with a schedule that cools. Nobody chooses ``coordinate``, with its exact searches over one weight after the
+other, and ``path``, which chooses a single number: the calibration *gini* has them, whose values stored results hold.
 """
 
 from __future__ import annotations
@@ -363,5 +354,3 @@ SOLVERS: dict[str, Callable[[Problem], list[ClassRules]]] = {
     solver.__name__: solver for solver in (shrunk, convex, anneal, coordinate, path)
 }
 """The solvers by name: functions that return candidates, of which the caller takes the best."""
-FOLLOWING_ROWS = frozenset({"anneal", "coordinate"})
-"""Solvers for which single rows can decide, so that they fit noise in small classes."""
