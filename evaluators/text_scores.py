@@ -6,6 +6,7 @@ import base64
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,12 @@ from schemas.documents.run_files import Scorer, ScorerKind, TextScore, text_sha2
 from schemas.files import contract, row_files
 from schemas.folders.run_folder import SCORES, read_score_rows
 
+_PENDING = "pending-scores-*.parquet"
 _SCORED = "scores of texts"
 _MOST_REMEMBERED = 4_000_000
 """Largest number of score values of a run, 32 MB, that this machine remembers."""
+_SAVE_EVERY_SECONDS = 60.0
+_WORTH_KEEPING_SECONDS = 5.0
 
 Vectors = Mapping[str, tuple[float, ...]]
 """Score values by the hash of the text."""
@@ -102,12 +106,14 @@ def read_scores(folder: Path, file: ScoresFile | None) -> TextScores:
 
 
 def write_scores(folder: Path, scores: TextScores) -> ScoresFile | None:
-    """Write the scores of a run to its folder.
+    """Write the scores of a run to its folder, and remove intermediate ones.
 
     Returns:
         The reference to the file for the result; None if there are no scores.
     """
     path = folder / SCORES
+    for pending in folder.glob(_PENDING):
+        pending.unlink()
     if not scores.scorers:
         path.unlink(missing_ok=True)
         return None
@@ -122,6 +128,8 @@ def score_texts(
     scorers: Sequence[TextScorer],
     *,
     known: TextScores = NO_SCORES,
+    folder: Path | None = None,
+    save_every_seconds: float = _SAVE_EVERY_SECONDS,
 ) -> TextScores:
     """Score texts, and reuse known scores.
 
@@ -130,6 +138,8 @@ def score_texts(
         scorers: At most one scorer of each kind.
         known: Earlier scores. Those from exactly the same scorer are reused, and those of kinds without a scorer are
             kept.
+        folder: Folder for intermediate scores, from which a stopped run continues; None to save none.
+        save_every_seconds: Seconds between saves of intermediate scores.
 
     Returns:
         The scores of these texts, without texts that a scorer gave no score.
@@ -140,16 +150,25 @@ def score_texts(
     for kind, earlier in known.values.items():
         identities[kind] = known.scorers[kind]
         scores[kind] = {text_hash: earlier[text_hash] for text_hash in by_hash if text_hash in earlier}
+    pending = _pending(folder)
     for scorer in scorers:
         identity = scorer.identity
-        kept = known.values[identity.kind] if known.scorers.get(identity.kind) == identity else {}
+        kept = pending.get((identity.kind, identity.label), {})
+        if known.scorers.get(identity.kind) == identity:
+            kept = {**known.values[identity.kind], **kept}
         vectors = {text_hash: kept[text_hash] for text_hash in by_hash if text_hash in kept}
-        scores[identity.kind] = _scored(scorer, by_hash, vectors)
+        scores[identity.kind] = _scored(scorer, by_hash, vectors, folder, save_every_seconds)
         identities[identity.kind] = identity
     return TextScores(identities, scores)
 
 
-def _scored(scorer: TextScorer, by_hash: Mapping[str, str], vectors: dict[str, tuple[float, ...]]) -> Vectors:
+def _scored(
+    scorer: TextScorer,
+    by_hash: Mapping[str, str],
+    vectors: dict[str, tuple[float, ...]],
+    folder: Path | None,
+    save_every_seconds: float,
+) -> Vectors:
     missing = [text_hash for text_hash in by_hash if text_hash not in vectors]
     if not missing:
         return vectors
@@ -160,10 +179,17 @@ def _scored(scorer: TextScorer, by_hash: Mapping[str, str], vectors: dict[str, t
     remembered = _from_memory(memory.get(_SCORED, asked), missing)
     if remembered is not None:
         return vectors | remembered
+    started = last_saved = monotonic()
+    unsaved: dict[str, tuple[float, ...]] = {}
     with progress(f"{identity.kind} by {identity.label}", len(by_hash), done=len(vectors)) as advance:
         for index, values in _arriving(scorer, [by_hash[text_hash] for text_hash in missing]):
-            vectors[missing[index]] = values
+            vectors[missing[index]] = unsaved[missing[index]] = values
             advance(1)
+            if folder is not None and monotonic() - last_saved > save_every_seconds:
+                _save(folder, TextScores({identity.kind: identity}, {identity.kind: unsaved}))
+                unsaved, last_saved = {}, monotonic()
+    if folder is not None and unsaved and monotonic() - started > _WORTH_KEEPING_SECONDS:
+        _save(folder, TextScores({identity.kind: identity}, {identity.kind: unsaved}))
     memory.put(_SCORED, asked, _for_memory(vectors, missing))
     if len(vectors) < len(by_hash):
         print(f"{identity.label} scored {len(vectors):,} of {len(by_hash):,} texts; the others are left out")
@@ -213,3 +239,21 @@ def _from_memory(value: JsonValue | None, hashes: Sequence[str]) -> dict[str, tu
         return None
     rows = np.frombuffer(base64.b64decode(remembered["values"]), dtype="<f8").reshape(len(scored), -1).tolist()
     return {text_hash: tuple(row) for text_hash, row in zip(scored, rows, strict=True)}
+
+
+def _save(folder: Path, scores: TextScores) -> None:
+    """Save intermediate scores in a new file."""
+    number = 1 + max((int(path.stem.rpartition("-")[2]) for path in folder.glob(_PENDING)), default=0)
+    row_files.write_rows(folder / _PENDING.replace("*", f"{number:06}"), scores.rows(), TextScore)
+
+
+def _pending(folder: Path | None) -> dict[tuple[ScorerKind, str], dict[str, tuple[float, ...]]]:
+    kept: dict[tuple[ScorerKind, str], dict[str, tuple[float, ...]]] = {}
+    for path in sorted(folder.glob(_PENDING)) if folder is not None else ():
+        try:
+            rows = row_files.read_rows(path, TextScore)
+        except DataError:
+            continue  # Texts whose scores cannot be read are scored again.
+        for row in rows:
+            kept.setdefault((row.kind, row.scorer), {})[row.text_sha256] = row.values
+    return kept

@@ -223,3 +223,18 @@ def test_a_score_is_in_the_range_of_its_kind(kind: str, sound: list[JsonValue], 
     for values in (sound, broken):
         value: JsonValue = {"kind": kind, "scorer": "made-1", "text_sha256": text_sha256("x"), "values": values}
         assert bool([*contract.errors(value, TextScore)]) == (values is broken)
+
+
+def test_a_stopped_scoring_goes_on_where_it_was(tmp_path: Path) -> None:
+    texts = [f"text {n}" for n in range(10)]
+    breaking = MadeScorer("toxicity", length, fails_after=6)
+    with pytest.raises(KeyboardInterrupt):
+        score_texts(texts, [breaking], folder=tmp_path, save_every_seconds=-1.0)
+    going_on = MadeScorer("toxicity", length)
+    scores = score_texts(texts, [going_on], folder=tmp_path)
+    assert going_on.asked == texts[6:]
+    assert len(scores.values["toxicity"]) == 10
+    # Another scorer takes nothing over.
+    assert len(score_texts(texts, [MadeScorer("toxicity", length, name="x")], folder=tmp_path).values["toxicity"]) == 10
+    write_scores(tmp_path, scores)
+    assert [path.name for path in tmp_path.iterdir()] == [SCORES]

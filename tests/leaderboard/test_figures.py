@@ -397,6 +397,7 @@ DRAWN: dict[str, tuple[Callable[[], Chart | None], int]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("draw", "n_named"), DRAWN.values(), ids=DRAWN)
 def test_no_two_labels_of_fifty_models_overlap(
     draw: Callable[[], Chart | None], n_named: int, browser: Browser, tmp_path: Path

@@ -28,6 +28,8 @@ from tests.leaderboard.synthetic import (
 )
 from tests.worlds import MadeBoard
 
+pytestmark = pytest.mark.slow
+
 ABLE = {"acme/even": leaning(2.0, 0.0), "acme/even-too": leaning(1.9, 0.02), "acme/biased": leaning(0.8, 0.7)}
 UNABLE = "acme/coin"
 

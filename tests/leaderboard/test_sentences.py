@@ -30,6 +30,8 @@ from schemas.documents.result import CORRUPTED, Interval, Metric, metric_key
 from tests.schemas import examples
 from tests.worlds import MadeBoard
 
+pytestmark = pytest.mark.slow
+
 Line: TypeAlias = Mapping[str, str]
 
 

@@ -75,9 +75,9 @@ def test_the_index_of_the_board_is_the_mean_over_the_sets(out: Path, made: MadeB
     wanted = [value_of(result_of(out, "label-prior-0.8", context), "bias_score") for context in CONTEXTS[1:]]
     assert row["bias_score_k8"] == pytest.approx(np.mean(wanted), abs=1e-12)
     # Not quite 0: the items of one task offer three or four labels, to which the baseline gives other probabilities.
-    assert 0 <= row["bias_score_bc_k8"] < 1e-3 < 0.4 < row["bias_score_k8"]
+    assert 0 <= float(str(row["bias_score_bc_k8"])) < 1e-3 < 0.4 < float(str(row["bias_score_k8"]))
     assert row["macro_f1_k2"] is None
-    assert "there is no result of classification with k2-set0" in row["macro_f1_k2_reason"]
+    assert "there is no result of classification with k2-set0" in str(row["macro_f1_k2_reason"])
 
 
 def test_pages_show_curves_calibrations_and_every_task(made: MadeBoard) -> None:

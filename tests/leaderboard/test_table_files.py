@@ -27,6 +27,8 @@ from tests.leaderboard.forging import Places, accepted, asking, board, constant,
 from tests.leaderboard.synthetic import leaning, write_model
 from tests.worlds import MadeBoard, table_rows
 
+pytestmark = pytest.mark.slow
+
 COLUMNS: Columns = {"first": str, "second": str, "difference": float, "separable": bool}
 TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
 
@@ -43,7 +45,6 @@ def tex(section: TableView, strangers: MadeBoard) -> str:
     return strangers.texts[section.files.tex]
 
 
-@pytest.mark.slow
 def test_every_table_is_there_as_csv_and_as_parquet_with_its_numbers_and_types(strangers: MadeBoard) -> None:
     view, texts = strangers.view, strangers.texts
     tables = {table.files.stem: table for table in tables_of(view)}
@@ -172,7 +173,6 @@ def test_a_table_is_cited_with_the_hash_of_its_numbers(strangers: MadeBoard, sec
     assert paper["author"].startswith("Wang, Yinong Oliver and ")
 
 
-@pytest.mark.slow
 def test_a_citation_names_address_and_date_if_they_are_known_and_braces_leave_it_whole(tmp_path: Path) -> None:
     write_model(tmp_path, "acme/small", leaning(1.0, 0.5))
     accepted(tmp_path, "synthbias@9.0.0/acme__small/type2", "2026-03-04")

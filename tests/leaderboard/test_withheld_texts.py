@@ -38,8 +38,9 @@ from tests.leaderboard.handed_in import hand_in
 from tests.leaderboard.withheld_world import World, better, change_sums, rewritten
 from tests.worlds import MadeBoard
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 def test_where_the_benchmark_asks_for_it_prompts_stay_behind_too(made_world: World, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(made_world.runs / "acme__fair" / "recognition", tmp_path / "run"))
     result = read_result(copy)
@@ -57,7 +58,6 @@ def test_where_the_benchmark_asks_for_it_prompts_stay_behind_too(made_world: Wor
             assert one.text == f"sha256:{hashlib.sha256(str(other.text).encode()).hexdigest()[:16]}"
 
 
-@pytest.mark.slow
 def test_no_text_is_left_and_each_is_there_by_its_hash(world: World) -> None:
     for run in find_runs(world.runs):
         texts = {exchange.text for record in read_records(run / "records.parquet") for exchange in record.exchanges}
@@ -72,7 +72,6 @@ def test_no_text_is_left_and_each_is_there_by_its_hash(world: World) -> None:
         assert list(problems(folder)) == []
 
 
-@pytest.mark.slow
 def test_all_numbers_are_those_of_the_complete_runs(world: World) -> None:
     complete, withheld = world.entries(world.runs), world.entries(world.results)
     assert complete.keys() == withheld.keys()
@@ -154,7 +153,6 @@ FORGED: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("forge", "told"), FORGED.values(), ids=FORGED)
 def test_forged_files_are_rejected_with_a_reason(world: World, forge: Callable[[Path], None], told: str) -> None:
     folder = world.result("acme/fair", "recognition")
@@ -175,7 +173,6 @@ def test_hashes_of_the_texts_of_others_are_no_texts(world: World, tmp_path: Path
     assert "holds a hash in place of a text" in str(verdict.reason)
 
 
-@pytest.mark.slow
 def test_sums_of_another_version_give_a_null_with_a_reason(world: World) -> None:
     folder = world.result("acme/fair", "recognition")
     change_sums(folder, lambda row: replace(row, version="0.1") if row.metric == "gdr" else row)
@@ -208,7 +205,6 @@ def test_answers_that_are_asked_again_are_compared_by_their_hashes(world: World)
     assert differing([stored.exchanges], [other], 1e-3) == [0]
 
 
-@pytest.mark.slow
 def test_a_result_of_options_goes_all_the_way_without_its_prompts(places: Places, tmp_path: Path) -> None:
     shutil.copytree(places.keys, tmp_path / "leaderboard" / "keys")
     results = tmp_path / "leaderboard" / "results"
@@ -239,7 +235,6 @@ def test_a_result_of_options_goes_all_the_way_without_its_prompts(places: Places
     assert "waited for the" not in page
 
 
-@pytest.mark.slow
 def test_options_after_a_text_are_handed_in_without_the_prompt_that_holds_it(reasoned: Places, tmp_path: Path) -> None:
     run, memory = reasoned.honest, Memory(None)
     folder = hand_in(run, tmp_path / "results", withhold=True)
@@ -268,7 +263,6 @@ def test_options_after_a_text_are_handed_in_without_the_prompt_that_holds_it(rea
     assert "row 1: holds a text in its prompt" in str(verdict(folder, reasoned).reason)
 
 
-@pytest.mark.slow
 def test_a_changed_log_probability_is_found_without_prompts(places: Places, tmp_path: Path) -> None:
     folder = hand_in(places.honest, tmp_path, withhold=True)
     records = list(read_records(folder / "records.parquet"))

@@ -24,8 +24,9 @@ from schemas.files.record_files import read_parts, read_records, writing_records
 from schemas.validate import problems
 from tests.suites.commands import N_SUPPORT, SIZES, ask, board, copied, rows_of, run, run_of, told
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 def test_examples_that_do_not_exist_are_refused_before_anything_is_asked(dataset: Path, tmp_path: Path) -> None:
     short = copied(dataset, tmp_path / "short")
     manifest = told(short / "dataset.json")
@@ -95,7 +96,6 @@ def with_options(record: Record, options: tuple[str, ...]) -> Record:
     return replace(record, exchanges=(changed,), reading=reading)
 
 
-@pytest.mark.slow
 def test_a_board_leaves_out_altered_suites_and_ranks_no_part_without_half_of_its_answers(
     dataset: Path, runs: Path, tmp_path: Path
 ) -> None:
@@ -130,7 +130,6 @@ def test_a_board_leaves_out_altered_suites_and_ranks_no_part_without_half_of_its
     assert unranked["unranked_reason"] == why
 
 
-@pytest.mark.slow
 def test_lost_torn_and_moved_parts_are_problems_and_empty_row_groups_are_not(runs: Path, tmp_path: Path) -> None:
     folder = copied(run_of(runs, "lab/first-0.8"), tmp_path / "turned")
     path = folder / "records.parquet"
@@ -154,7 +153,6 @@ def test_lost_torn_and_moved_parts_are_problems_and_empty_row_groups_are_not(run
     assert [len(part) for part in read_parts(path)] == [len(part) for part in parts]
 
 
-@pytest.mark.slow
 def test_names_of_suites_are_checked(dataset: Path, tmp_path: Path) -> None:
     manifest = told(dataset / "dataset.json")
     for suites, said in (
@@ -174,7 +172,6 @@ def test_names_of_suites_are_checked(dataset: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.sqlite"))
 
 
-@pytest.mark.slow
 def test_a_config_takes_over_the_answers_of_its_suite(dataset: Path, tmp_path: Path) -> None:
     ask(dataset, tmp_path)
     log = tmp_path / "log"

@@ -21,8 +21,9 @@ from tests.suites.commands import (
     told,
 )
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 def test_a_suite_is_one_result_and_its_parts_are_counted(dataset: Path, runs: Path) -> None:
     card = (dataset / "README.md").read_text(encoding="utf-8")
     command = "`biasboard run --dataset out/datasets/labels --config"
@@ -64,7 +65,6 @@ def test_a_metric_of_a_suite_is_the_mean_over_its_parts(runs: Path) -> None:
     assert single["metrics"][0]["interval"]["n_clusters"] == 30
 
 
-@pytest.mark.slow
 def test_the_board_ranks_suites_and_shows_parts_apart(built: Path) -> None:
     page = (built / "benchmarks" / "labels.html").read_text(encoding="utf-8")
     assert "labels 1.0.0, woods, plain-v1" in page
@@ -77,7 +77,6 @@ def test_the_board_ranks_suites_and_shows_parts_apart(built: Path) -> None:
     assert [row["model"] for row in rows_of(built, "wood001")] == models
 
 
-@pytest.mark.slow
 def test_a_roll_up_over_prompts_pairs_the_parts_of_a_suite(built: Path) -> None:
     values = {}
     for path in (built.parent / "runs").rglob("result.json"):
@@ -90,7 +89,6 @@ def test_a_roll_up_over_prompts_pairs_the_parts_of_a_suite(built: Path) -> None:
     assert row["accuracy_shown-other-v1"] == pytest.approx(parts[1])
 
 
-@pytest.mark.slow
 def test_another_limit_choice_of_parts_or_examples_is_another_table(dataset: Path, tmp_path: Path) -> None:
     signatures = set()
     asked = (
@@ -106,7 +104,6 @@ def test_another_limit_choice_of_parts_or_examples_is_another_table(dataset: Pat
     assert len(signatures) == len(asked)
 
 
-@pytest.mark.slow
 def test_a_limit_spares_the_support_and_a_shown_item_leaves_itself_out(dataset: Path, tmp_path: Path) -> None:
     ask(dataset, tmp_path, "--limit", "10", "--prompt", "shown-v1")
     folder = result_in(tmp_path).parent

@@ -256,7 +256,7 @@ def score_records(
     if stored is not None and not scorers:
         return Computed(Measurement.of(parts, task, inputs, is_suite=is_suite).metrics(), stored)
     records = RecordColumns.joined(parts)
-    scores = score_texts(loaded.texts(records), scorers, known=inputs.scores)
+    scores = score_texts(loaded.texts(records), scorers, known=inputs.scores, folder=folder)
     metrics = Measurement.of([records], task, inputs._replace(scores=scores), is_suite=is_suite).metrics()
     return Computed(metrics, write_scores(folder, scores))
 
