@@ -36,8 +36,6 @@ _MAX_BYTES = (4096, 1024)
 """Maximum lengths: about the 1,024 tokens of the paper, and a quarter of that for models with a short context."""
 _MAX_TOKENS = 2000
 """Maximum number of tokens in the release; the paper says 1,024."""
-_N_LABELS = 2
-"""Number of labels of tasks whose examples are chosen by how many have the more frequent one."""
 _GAP = " ... "
 _WORDS_CONTEXTS = (0, N_BALANCED)
 """Numbers of examples in prompts that are answered in words: those that are asked by default."""
@@ -271,7 +269,7 @@ def why_no_examples(pool: Sequence[LabelItem], prompt: Prompt) -> str | None:
     tokenizer is known here.
     """
     labels = {label for item in pool for label in item.labels}
-    if len(labels) != _N_LABELS:
+    if len(labels) != 2:
         return f"{len(labels)} labels"
     n_rarer = len(pool) - len(_with_more_frequent_label(pool))
     if n_rarer < N_BALANCED - min(N_FREQUENT):

@@ -23,7 +23,9 @@ from evaluators.calibrator import Correction, LabelAnswers, StoredCalibration, c
 from evaluators.metric import NO_INPUTS, MetricInputs
 from evaluators.statistics.certainty import predicted_share
 from evaluators.statistics.evenness import deal
-from evaluators.statistics.record_tables import MeasureTable, Statistics
+from evaluators.statistics.jackknife import deviations_of, interval_of
+from evaluators.statistics.record_tables import MeasureTable, Statistics, mean
+from evaluators.task_abilities import ClassAccuracy
 from evaluators.tasks.labels.label_answers import BALANCE, BIAS, ENGLISH_WORDS, OF_TASK, RANDOM_WORDS, TEST
 from evaluators.tasks.labels.label_measures import (
     N_CLASS,
@@ -44,7 +46,6 @@ _OF_TASK = (*OF_TASK, BALANCE)
 """Groups of a task by which results are sliced, in addition to its number of labels."""
 IN_WORDS = "the answers are words, and it is of probabilities"
 """Reason why there is no value for a model whose answers name a label."""
-_ONE_TASK = "it correlates measures over tasks, and this is a single one"
 _MOST_CROSSED = 64
 """Maximum number of labels for sums by pair of labels to fit into memory: 64 labels have 20,480 columns per item."""
 
@@ -117,7 +118,9 @@ class ConfigTable:
             return IN_WORDS
         if variant.kind.sums is PriorSums and len(self.answers.labels) > _MOST_CROSSED:
             return f"it compares each label with each other one, for at most {_MOST_CROSSED} labels"
-        return _ONE_TASK if variant.kind.correlates else self.reasons.get(variant.calibration)
+        if variant.kind.correlates:
+            return "it correlates measures over tasks, and this is a single one"
+        return self.reasons.get(variant.calibration)
 
     def statistics(self, variant: Variant, group: Mapping[str, str]) -> Statistics:
         """Return the statistics of a variant: the columns of the measure, one row per item."""
@@ -149,22 +152,29 @@ class ConfigTable:
             values |= zip((variant.name for variant in alike), value_of(measure, sums).tolist(), strict=True)
         return values
 
-    def rights(self, calibration: str) -> tuple[FloatArray, FloatArray] | str:
-        """Return what is right in each class, or the reason why there is no such calibration.
+    def class_accuracies(self, calibration: str) -> tuple[ClassAccuracy, ...] | str:
+        """Return the accuracy of each class, or the reason why there is no such calibration.
 
         Args:
             calibration: Its name; empty for the model's own distributions.
-
-        Returns:
-            Credit for the right label of each evaluated item in the column of its class, and 1 in that column, both of
-            shape (n, k) with 0 in all other columns.
         """
         variant = Variant("accuracy", calibration)
         if (reason := self.undefined(variant)) is not None:
             return reason
         _, used, columns = self._rows(variant)
-        of_fields = columns[used].reshape(int(used.sum()), N_CLASS, -1)
-        return of_fields[:, 0], of_fields[:, 1]
+        accuracies = []
+        # Per class, the credit for it and 1 on its items; 0 on others.
+        right, of_class, _ = np.moveaxis(columns[used].reshape(int(used.sum()), N_CLASS, -1), 1, 0)
+        for sums in np.stack([right, of_class], axis=-1).swapaxes(0, 1):
+            of_items = sums[sums[:, 1] > 0]
+            if not len(of_items):
+                accuracies.append(ClassAccuracy(0, None, None, None))
+                continue
+            value = float(mean(of_items.sum(axis=0)))
+            interval, _ = interval_of(value, deviations_of(of_items, mean))
+            low, high = (None, None) if interval is None else (interval.low, interval.high)
+            accuracies.append(ClassAccuracy(len(of_items), value, low, high))
+        return tuple(accuracies)
 
     def _sums(self, variant: Variant) -> FloatArray:
         if variant.kind.sums is None:
