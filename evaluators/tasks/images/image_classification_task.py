@@ -57,9 +57,7 @@ class ImageClassificationTask(LabelTask):
     support_splits = frozenset({"bias", "pool", "content_free"})
     prompts: Mapping[str, Prompt] = by_id(
         _prompt(
-            "photo-v1",
-            ("a photo of a {label}.",),
-            "The template 'a photo of a {label}.', which the authors of CLIP take first.",
+            "photo-v1", _OF_AUTHORS[:1], "The template 'a photo of a {label}.', which the authors of CLIP take first."
         ),
         _prompt("label-v1", (_LABEL,), "The label alone."),
         _prompt(
