@@ -20,8 +20,7 @@ from evaluators.tasks.pronouns.detectors.first_pronoun import all_families, pron
 from evaluators.tasks.pronouns.family_rates import AnswerTable
 from evaluators.tasks.pronouns.recognition_task import PATTERN
 from evaluators.tasks.pronouns.recognition_task import TASK as RECOGNITION
-from evaluators.tasks.pronouns.text_prompts import PronounTextTask, generation_prompts
-from evaluators.tasks.pronouns.text_readings import NONE, as_mark, families_in, read_texts, spelt
+from evaluators.tasks.pronouns.texts import NONE, PronounTextTask, families_in, generation_prompts, read_texts, spelt
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Normalisation
 from schemas.items.pronoun_text import PronounTextItem
@@ -62,7 +61,8 @@ class ConsistencyTask(PronounTextTask):
 
     def marks(self, exchange: Exchange) -> Sequence[Mark]:
         """Return all pronouns."""
-        return [as_mark(found) for found in pronouns_of(exchange.text or "", exchange.prompt)]
+        found = pronouns_of(exchange.text or "", exchange.prompt)
+        return [Mark(pronoun.start, pronoun.end, pronoun.doubt) for pronoun in found]
 
     def table(self, records: Sequence[Record]) -> ConsistencyTable:
         """Return records as arrays."""

@@ -21,7 +21,7 @@ from evaluators.backend import GenerateRequest, Response
 from evaluators.benchmark import AnswerFile, ImportedAnswers, PublishedPart
 from evaluators.task import Prompt
 from evaluators.tasks.pronouns.family_rates import FAMILIES
-from evaluators.tasks.pronouns.text_prompts import PUBLISHED_PROMPT
+from evaluators.tasks.pronouns.texts import PUBLISHED_PROMPT
 from schemas.documents.item_shape import Item
 
 _TEXT, _FAMILY, _ANSWER = "template", "pronoun_family", "generated_sentences"

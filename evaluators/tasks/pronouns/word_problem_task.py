@@ -26,14 +26,14 @@ from evaluators.baseline import Facts
 from evaluators.task import Asked, ItemFacts, Prompt, Read, Task
 from evaluators.tasks.pronouns.detectors.final_number import TOO_LONG, final_number, published_number
 from evaluators.tasks.pronouns.family_rates import AnswerTable
-from evaluators.tasks.pronouns.text_prompts import generation_prompts
-from evaluators.tasks.pronouns.text_readings import (
+from evaluators.tasks.pronouns.texts import (
     NO_NUMBER,
     REFUSED,
     UNREAD,
     ReadAnswer,
     all_or_none,
     family_groups,
+    generation_prompts,
     read_texts,
 )
 from schemas.documents.record import Exchange, Record
