@@ -211,13 +211,7 @@ def _letters(line: str, n_offered: int) -> list[_Letter]:
 
 
 def _is_article(line: str, match: re.Match[str], *, begins: bool) -> bool:
-    """Return True if a letter that is not called a letter is an article.
-
-    Args:
-        line: The line.
-        match: The letter.
-        begins: True if no word precedes the letter.
-    """
+    """Return True if a letter that is not called a letter is an article; ``begins`` if no word precedes it."""
     if not _BEFORE_A_WORD.match(line, match.end()):
         return False
     return match[0] == "a" or (begins and not _ABOUT_THE_LETTER.match(line, match.end()))

@@ -142,11 +142,9 @@ class ContinuationTable(AnswerTable):
         return self._pairs(self.texts, self.published_kept)
 
     def _pairs(self, hashes: Sequence[str], kept: BoolArray) -> AnswerPairs:
-        """Return all pairs of kept rows within a cluster, with the cosines of their embeddings.
+        """Return all pairs of kept rows within a cluster, with the cosines of the embeddings of the hashed texts.
 
-        Args:
-            hashes: Hash of the text of each row by which it is compared; those without an embedding are left out.
-            kept: Mask of the rows to pair, shape (n,).
+        Rows whose text has no embedding are left out.
         """
         vectors = self.scores.vectors("embedding", hashes)
         rows = np.flatnonzero(kept & ~np.isnan(_first(vectors)))

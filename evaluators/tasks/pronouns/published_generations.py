@@ -149,11 +149,7 @@ def _key(text: str, family: str | None) -> _Key:
 
 
 def _check_keys(file: AnswerFile, keys: Sequence[_Key], by_key: Mapping[_Key, Sequence[Response]], asked: str) -> None:
-    """Check that items differ in text or family, and that each row belongs to an item.
-
-    Raises:
-        DataError: items cannot be told apart, or a row belongs to no item.
-    """
+    """Check that items differ in text or family, and that each row belongs to an item."""
     for key, n in Counter(keys).items():
         if n > 1:
             raise DataError(

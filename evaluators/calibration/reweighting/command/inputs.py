@@ -43,11 +43,7 @@ listed = partial(plain_text.listed, most=12)
 
 
 def _class_names(text: str) -> tuple[str, ...]:
-    """Return the names in a list of classes.
-
-    Raises:
-        ConfigError: it does not name two classes or more, each once.
-    """
+    """Return the names in a list of classes, which must be two at least, each once."""
     names = tuple(name for name in next(csv.reader([text], skipinitialspace=True), []) if name)
     if len({*names}) < max(len(names), LEAST_CLASSES):
         raise ConfigError(
@@ -209,11 +205,7 @@ def _table_rows(path: Path, choice: InputChoice, wanted: tuple[str, ...] | None,
 
 
 def _arrays(path: Path, label_column: str) -> pd.DataFrame:
-    """Return the arrays ``probabilities`` (rows, classes), ``classes`` and, if given, ``labels`` of an NPZ file.
-
-    Raises:
-        DataError: they cannot be read, or take too much memory.
-    """
+    """Return the arrays ``probabilities`` (rows, classes), ``classes`` and, if given, ``labels`` of an NPZ file."""
     import pandas as pd
 
     from schemas.files import arrow_files
