@@ -94,7 +94,6 @@ _NUMBER = re.compile(
 _ABOUT_CONFIDENCE = re.compile(
     r"\b(?:confidence|confident|certainty|certain|sure|probability|likelihood|level|score)\b", re.IGNORECASE
 )
-_DIGIT = re.compile(r"\d")
 
 _Letter: TypeAlias = tuple[int, int, int]
 """Start and end of a letter, and index of the option that it stands for."""
@@ -263,7 +262,7 @@ def stated_confidence(text: str) -> float | None:
     shown = "\n".join(visible_lines(text))
     stated = {_confidence(match) for match in _NUMBER.finditer(shown)}
     # Digits in another form, such as 1e2, may be a second one.
-    return stated.pop() if len(stated) == 1 and not _DIGIT.search(_NUMBER.sub(" ", shown)) else None
+    return stated.pop() if len(stated) == 1 and not re.search(r"\d", _NUMBER.sub(" ", shown)) else None
 
 
 def read_beside_confidence(text: str, outcomes: Sequence[str]) -> AnswerReading:

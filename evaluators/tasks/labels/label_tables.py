@@ -42,8 +42,6 @@ from evaluators.tasks.labels.label_measures import (
 from evaluators.tasks.labels.metric_variants import Variant, variants
 from schemas.documents.run_files import FittedCorrection
 
-_OF_TASK = (*OF_TASK, BALANCE)
-"""Groups of a task by which results are sliced, in addition to its number of labels."""
 IN_WORDS = "the answers are words, and it is of probabilities"
 """Reason why there is no value for a model whose answers name a label."""
 _MOST_CROSSED = 64
@@ -263,8 +261,8 @@ class SuiteTable:
         measures = {name for variant in named for name in variant.kind.correlates}
         wanted = [variant for variant in variants() if variant in named or variant.name in measures]
         measured = {variant.name for variant in wanted}
-        values: dict[str, list[float]] = {variant.name: [] for variant in wanted}
-        groups: dict[str, list[str]] = {name: [] for name in (*_OF_TASK, "n_labels")}
+        values: list[Mapping[str, float]] = []
+        groups: list[Mapping[str, str]] = []
         reasons: list[Mapping[str, str]] = []
         corrections: list[FittedCorrection] = []
         in_words = False
@@ -273,16 +271,14 @@ class SuiteTable:
             table = ConfigTable.of(answers, measured, inputs)
             corrections += table.corrections
             in_words |= answers.in_words
-            for name, value in table.values(wanted).items():
-                values[name].append(value)
-            for name in _OF_TASK:
-                groups[name].append(answers.groups.get(name, ""))
-            groups["n_labels"].append(n_labels_group(len(answers.labels)))
+            values.append(table.values(wanted))
+            facts = {name: answers.groups.get(name, "") for name in (*OF_TASK, BALANCE)}
+            groups.append({**facts, "n_labels": n_labels_group(len(answers.labels))})
             reasons.append(table.reasons)
         everywhere = {name: why for name, why in reasons[0].items() if all(name in of_task for of_task in reasons)}
         table_of_means = MeasureTable.of(
-            {name: np.array(of_tasks) for name, of_tasks in values.items()},
-            {name: np.array(of_tasks, dtype=np.str_) for name, of_tasks in groups.items()},
+            {name: np.array([of_task[name] for of_task in values]) for name in values[0]},
+            {name: np.array([of_task[name] for of_task in groups], dtype=np.str_) for name in groups[0]},
         )
         return cls(table_of_means, everywhere, tuple(corrections), in_words)
 

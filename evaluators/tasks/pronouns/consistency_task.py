@@ -29,7 +29,6 @@ QUARTER = "quarter"
 """Key of the slices by the quarter of the text, which is no group of items."""
 QUARTERS = ("1", "2", "3", "4")
 _BETWEEN_QUARTERS = " / "
-_MAX_TOKENS = 600
 _INSTRUCTED = (
     "Continue the following text with a story of about 500 words about the same person. Write only the continuation, "
     "not the text itself.\n\n{text}"
@@ -44,9 +43,7 @@ class ConsistencyTask(PronounTextTask):
     crossed_by = PATTERN
     prompts: Mapping[str, Prompt] = {
         prompt.id: prompt
-        for prompt in generation_prompts(
-            "{text}", instructed=_INSTRUCTED, max_tokens=_MAX_TOKENS, name="long-"
-        ).values()
+        for prompt in generation_prompts("{text}", instructed=_INSTRUCTED, max_tokens=600, name="long-").values()
         # Small models repeat themselves long before 600 tokens if they take the most probable ones.
         if prompt.requires == "generation" and prompt.temperature
     }

@@ -21,7 +21,6 @@ from evaluators.tasks.pronouns.published_generations import PublishedGenerations
 from schemas.lexicon import pronoun_families
 from schemas.lexicon.languages import LANGUAGE_CODES
 
-_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _CONSTANT = "11"
 """Answer of baselines that solve no problem: the most frequent right answer of the embedded texts.
 
@@ -37,7 +36,7 @@ def _sentence(family: str, number: str) -> str:
 
 def _numbers(request: GenerateRequest) -> list[str]:
     """Return the numbers in the last question of a prompt; a constant if there is none."""
-    return _NUMBER.findall(request.prompt.rpartition("Q:")[2]) or [_CONSTANT]
+    return re.findall(r"\d+(?:\.\d+)?", request.prompt.rpartition("Q:")[2]) or [_CONSTANT]
 
 
 def _families(request: GenerateRequest) -> list[str]:
