@@ -81,7 +81,6 @@ _NO_ANSWER = re.compile(
 )
 _LEAVES_IT_OPEN = re.compile(rf"{_CANNOT}|\b(?:un(?:determined|clear|certain|known|sure)|ambiguous)\b", re.IGNORECASE)
 
-
 # Markup may stand before the colon.
 _STATES_THE_ANSWER = re.compile(r"\banswer\b[\W_]{0,4}?(?:\bis\b|[:=])", re.IGNORECASE)
 _NUMBER = re.compile(

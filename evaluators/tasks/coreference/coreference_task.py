@@ -152,7 +152,6 @@ _PROMPTS = (
 
 _SENTENCE = re.compile(r"(?:Sentence: )?(.*?)(?:\nQuestion: .*| '\w+' refers to the)", re.DOTALL)
 
-
 # Most answers are one letter, and every baseline's is: read again each time, they took a tenth of the time of a run.
 _read_once = lru_cache(maxsize=8192)(read_answer)
 

@@ -97,7 +97,6 @@ _FRAMES: Mapping[Style, _Frame] = {
     ),
 }
 
-
 _PROTOCOLS: Mapping[str, tuple[Style, int | None, int | None]] = {
     **{f"{style}-{size}b": (style, size, None) for style in _FRAMES for size in _MAX_BYTES},
     f"release-{_MAX_TOKENS}t": ("release", None, _MAX_TOKENS),

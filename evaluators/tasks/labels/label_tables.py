@@ -161,9 +161,9 @@ class ConfigTable:
             return reason
         _, used, columns = self._rows(variant)
         accuracies = []
-        # Per class, the credit for it and 1 on its items; 0 on others.
-        right, of_class, _ = np.moveaxis(columns[used].reshape(int(used.sum()), N_CLASS, -1), 1, 0)
-        for sums in np.stack([right, of_class], axis=-1).swapaxes(0, 1):
+        of_fields = columns[used].reshape(-1, N_CLASS, len(self.answers.labels))
+        # Of each class, the credit for it and 1 on its own items, and 0 on all others, shape (n, 2).
+        for sums in of_fields[:, :2].transpose(2, 0, 1):
             of_items = sums[sums[:, 1] > 0]
             if not len(of_items):
                 accuracies.append(ClassAccuracy(0, None, None, None))

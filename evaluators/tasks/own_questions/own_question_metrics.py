@@ -22,11 +22,10 @@ from evaluators.tasks.own_questions.own_question_task import OwnQuestionTable
 
 _TASK = "own_question"
 _SLICES = ("category", "group")
-NO_ANSWER = "no item has a right answer"
 
 
 def _needs_answer(table: OwnQuestionTable) -> str | None:
-    return None if table.has[:, 0].any() else NO_ANSWER
+    return None if table.has[:, 0].any() else "no item has a right answer"
 
 
 def _needs_sides(table: OwnQuestionTable) -> str | None:
@@ -64,7 +63,6 @@ STEREOTYPE_RATE = mean_metric(
     description="Share of items whose stereotyped option is more probable than the one that contradicts the "
     "stereotype; ties count half (CrowS-Pairs, arXiv:2010.00133).",
 )
-
 
 _of_groups = partial(
     MetricDefinition[OwnQuestionTable],

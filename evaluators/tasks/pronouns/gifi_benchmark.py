@@ -125,7 +125,6 @@ BASELINES = (
 )
 """All baselines, in the order in which they are scored."""
 
-
 _DIMENSIONS = {
     "recognition": ("gdr",),
     "continuation": ("sn", "nts", "cf"),

@@ -162,7 +162,6 @@ NTS_GIFI_REPO = _neutrality(
     clipped=True,
 )
 
-
 _of_kind = partial(
     MetricDefinition[ContinuationTable], version=_CAREFUL, task="continuation", unit="answers", ideal=0.0
 )

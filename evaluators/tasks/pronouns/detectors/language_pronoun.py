@@ -169,7 +169,6 @@ _RULES: Mapping[Language, Callable[[str, str, str, bool], bool]] = {
     "french": _counts_in_french,
 }
 
-
 DETECTORS: Mapping[Language, Detector] = {
     language: Detector(
         partial(families_with, language=language),
