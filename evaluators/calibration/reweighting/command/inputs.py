@@ -141,8 +141,8 @@ def _check(rows: LabelledRows, *, needs_labels: bool, gets_rules: bool) -> None:
             raise fault(f"the row {problem}", int(is_bad.argmax()))
     # Applying weights twice squares them, and nothing in the written file would show it.
     of_corrected = {PREDICTED, *(f"{PREFIX}{name}" for name in rows.classes)}
-    for name in rows.columns if gets_rules else ():
-        if name in of_corrected:
+    for name in rows.columns:
+        if gets_rules and name in of_corrected:
             remedy = "apply rules to uncorrected probabilities, or rename the column"
             raise fault(f"has a column '{name}' already, as corrected rows have; {remedy}")
     if needs_labels:
