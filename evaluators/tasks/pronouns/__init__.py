@@ -19,7 +19,7 @@
         consistency      does a long text keep the pronouns of the prompt?
     answer_words: do answers to continuation and assignment depend on their prompts at all?
     family_rates: also how uniform the rates of the families are, and rates of refusals and echoes
-    published_generations: the answers that were published with GIFI, read as ours are
+    gifi_benchmark: also imports the answers that were published with GIFI, read as ours are
 """
 
 from biasboard.ground.plugins import search_path

@@ -77,7 +77,7 @@ def _in_compared_templates(table: ContinuationTable, used: BoolArray) -> BoolArr
     return compared
 
 
-def _one_minus(sums: FloatArray, *, greatest: float = 1.0, clipped: bool = False) -> FloatArray:
+def _one_minus(sums: FloatArray, *, greatest: float, clipped: bool) -> FloatArray:
     scaled = mean(sums) / greatest
     return 1 - (np.clip(scaled, 0, 1) if clipped else scaled)
 
