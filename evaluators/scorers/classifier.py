@@ -18,11 +18,8 @@ SUMMARY = (
     "extra 'hf'"
 )
 KINDS: tuple[ScorerKind, ...] = ("sentiment", "toxicity")
-_BATCH_SIZE = 16
 _MAX_TOKENS = 512
 _REMEDY = "name another model"
-
-
 _DEFAULTS: Mapping[str, tuple[str, str]] = {
     "sentiment": ("cardiffnlp/twitter-roberta-base-sentiment-latest", "3216a57f2a0d9c45a2e6c20157c20c49fb4bf9c7"),
     "toxicity": ("unitary/unbiased-toxic-roberta", "36295dd80b422dc49f40052021430dae76241adc"),
@@ -59,7 +56,7 @@ class Classifier:
         is_sentiment = self._kind == "sentiment"
         outputs = pipeline(
             (texts[index] for index in order),
-            batch_size=_BATCH_SIZE,
+            batch_size=16,
             truncation=True,
             max_length=_max_tokens(pipeline),
             top_k=None,

@@ -18,8 +18,6 @@ from schemas.documents.run_files import Scorer, ScorerKind
 SUMMARY = "VADER's compound score, mean over the sentences (Hutto and Gilbert 2014); extra 'scorers'"
 KINDS: tuple[ScorerKind, ...] = ("sentiment",)
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+")
-
-
 _MAX_CHARACTERS = 5000
 """Maximum number of characters that are scored as one sentence: VADER's time grows with their square.
 

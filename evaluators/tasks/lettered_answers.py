@@ -81,7 +81,6 @@ _NO_ANSWER = re.compile(
 )
 _LEAVES_IT_OPEN = re.compile(rf"{_CANNOT}|\b(?:un(?:determined|clear|certain|known|sure)|ambiguous)\b", re.IGNORECASE)
 
-
 # Markup may stand before the colon.
 _STATES_THE_ANSWER = re.compile(r"\banswer\b[\W_]{0,4}?(?:\bis\b|[:=])", re.IGNORECASE)
 _NUMBER = re.compile(
@@ -94,7 +93,6 @@ _NUMBER = re.compile(
 _ABOUT_CONFIDENCE = re.compile(
     r"\b(?:confidence|confident|certainty|certain|sure|probability|likelihood|level|score)\b", re.IGNORECASE
 )
-_DIGIT = re.compile(r"\d")
 
 _Letter: TypeAlias = tuple[int, int, int]
 """Start and end of a letter, and index of the option that it stands for."""
@@ -211,13 +209,7 @@ def _letters(line: str, n_offered: int) -> list[_Letter]:
 
 
 def _is_article(line: str, match: re.Match[str], *, begins: bool) -> bool:
-    """Return True if a letter that is not called a letter is an article.
-
-    Args:
-        line: The line.
-        match: The letter.
-        begins: True if no word precedes the letter.
-    """
+    """Return True if a letter that is not called a letter is an article; ``begins`` if no word precedes it."""
     if not _BEFORE_A_WORD.match(line, match.end()):
         return False
     return match[0] == "a" or (begins and not _ABOUT_THE_LETTER.match(line, match.end()))
@@ -269,7 +261,7 @@ def stated_confidence(text: str) -> float | None:
     shown = "\n".join(visible_lines(text))
     stated = {_confidence(match) for match in _NUMBER.finditer(shown)}
     # Digits in another form, such as 1e2, may be a second one.
-    return stated.pop() if len(stated) == 1 and not _DIGIT.search(_NUMBER.sub(" ", shown)) else None
+    return stated.pop() if len(stated) == 1 and not re.search(r"\d", _NUMBER.sub(" ", shown)) else None
 
 
 def read_beside_confidence(text: str, outcomes: Sequence[str]) -> AnswerReading:

@@ -101,8 +101,7 @@ def read_votes(
         read_answer: Function that returns the outcome that a whole answer names, from the text and the outcomes in the
             order in which they were offered.
     """
-    votes: dict[tuple[str, ...], Counter[str]] = {}
-    unread: dict[tuple[str, ...], list[tuple[Exchange, AnswerReading]]] = {}
+    by_order: dict[tuple[str, ...], list[tuple[Exchange, AnswerReading]]] = {}
     answers = []
     for exchange in exchanges:
         if exchange.status == "failed":
@@ -110,24 +109,21 @@ def read_votes(
         answer = AnswerReading(None, refuses=exchange.status == "refused")
         if exchange.status == "answered" and exchange.finish_reason != "length":
             answer = read_answer(exchange.text or "", exchange.outcomes)
-        counts = votes.setdefault(exchange.outcomes, Counter())
-        if answer.outcome is None:
-            unread.setdefault(exchange.outcomes, []).append((exchange, answer))
-        else:
-            counts[answer.outcome] += 1
+        by_order.setdefault(exchange.outcomes, []).append((exchange, answer))
         answers.append(answer.outcome or "")
-    for order, counts in votes.items():
-        if not counts:
-            refuses = all(answer.refuses for _, answer in unread[order])
-            exchange, answer = unread[order][0]
+    votes = []
+    for order, of_order in by_order.items():
+        votes.append(Counter(answer.outcome for _, answer in of_order if answer.outcome is not None))
+        if not votes[-1]:
+            exchange, answer = of_order[0]
             text = exchange.text or exchange.error or ""
             if exchange.finish_reason == "length":
                 why = f"was cut off after {exchange.n_completion_tokens or 'the largest number of'} tokens"
             else:
                 why = f"{'declines' if answer.refuses else 'names no one option at its end'}: {text[-_N_QUOTED:]!r}"
-            reason = f"no answer of {len(unread[order])} with {order[0]} first can be read; the first {why}"
-            return Read(status="refused" if refuses else "unparsed", reason=reason)
-    shares = [sum(counts[outcome] / counts.total() for counts in votes.values()) / len(votes) for outcome in outcomes]
+            reason = f"no answer of {len(of_order)} with {order[0]} first can be read; the first {why}"
+            return Read(status="refused" if all(each.refuses for _, each in of_order) else "unparsed", reason=reason)
+    shares = [sum(counts[outcome] / counts.total() for counts in votes) / len(votes) for outcome in outcomes]
     reading = Reading(
         outcomes=tuple(outcomes), probabilities=tuple(min(share, 1.0) for share in shares), answers=tuple(answers)
     )

@@ -18,8 +18,8 @@ import pytest
 
 from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from evaluators.calibration.reweighting.fitting import PRESETS, FitSettings, fit_rules, preset_settings
-from evaluators.calibration.reweighting.problem import PAPER_RULES, Annealing, Objective
-from evaluators.calibration.reweighting.rules import ClassRules, prepared
+from evaluators.calibration.reweighting.problem import Annealing, Objective
+from evaluators.calibration.reweighting.rules import PAPER_RULES, ClassRules, prepared
 from evaluators.calibration.reweighting.top_two import TopTwo
 from evaluators.statistics.class_accuracies import class_accuracies, gini_index, mean_accuracy, sen_welfare
 from tests.evaluators.reweighting.imbalanced import NAMES, imbalanced

@@ -28,7 +28,7 @@ from evaluators.runs.measure.rescoring import rescore
 from evaluators.runs.plan.earlier_answers import AnswerStores, unanswered
 from evaluators.runs.plan.plan import PlannedPart
 from evaluators.stores.store import store_key
-from evaluators.tasks.labels.label_prompts import training_items
+from evaluators.tasks.labels.classification_task import TASK
 from schemas import validate
 from schemas.documents.adapters import PUBLISHED
 from schemas.documents.record import Exchange
@@ -431,7 +431,8 @@ def pool_of(n_items: int) -> list[LabelItem]:
 def test_the_items_of_a_training_by_hand(n_pool: int, k: int, number: int, expected: list[int]) -> None:
     pool = pool_of(n_pool)
     shown = [pool[place % n_pool] for place in range(k * number, k * (number + 1))]
-    found = training_items(pool, shown, k, number, 16)
+    prompt = replace(TASK.prompts["release-4096b-k0-v1"], n_examples=k, example_set=number)
+    found = TASK.training_items(pool, prompt, shown, 16)
     assert [int(item.item_id) for item in found] == expected
     assert not {item.item_id for item in found} & {item.item_id for item in shown}
 

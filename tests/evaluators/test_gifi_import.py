@@ -14,7 +14,7 @@ from builders.dataset.output import write_dataset
 from builders.gifi.drafts import draft_of, split_of
 from evaluators.benchmark import AnswerFile, ImportedAnswers
 from evaluators.task import load_task
-from evaluators.tasks.pronouns.published_generations import PublishedGenerations
+from evaluators.tasks.pronouns.gifi_benchmark import PublishedGenerations
 from schemas.documents.dataset import Source
 from schemas.folders.run_folder import read_run
 from schemas.validate import problems

@@ -21,7 +21,7 @@ from evaluators.tasks.pronouns.assignment_metrics import absolute_evenness, squa
 from evaluators.tasks.pronouns.assignment_task import TASK as ASSIGNMENT
 from evaluators.tasks.pronouns.consistency_task import TASK as CONSISTENCY
 from evaluators.tasks.pronouns.family_rates import uniformity
-from evaluators.tasks.pronouns.published_generations import PublishedGenerations
+from evaluators.tasks.pronouns.gifi_benchmark import PublishedGenerations
 from evaluators.tasks.pronouns.recognition_task import TASK as RECOGNITION
 from evaluators.tasks.pronouns.word_problem_metrics import permutation_p_value
 from evaluators.tasks.pronouns.word_problem_task import TASK as WORD_PROBLEM

@@ -25,7 +25,6 @@ from evaluators.tasks.labels.label_prompts import (
     examples_by_rule,
     filled,
     rule_of,
-    why_no_examples,
 )
 from schemas.folders.dataset_folder import read_manifest
 from schemas.items.label import LabelItem
@@ -241,8 +240,8 @@ def test_the_more_frequent_label_has_its_share_in_the_order_of_the_pool(
     ],
 )
 def test_a_pool_must_have_enough_of_both_labels_for_every_share(labels: str, why: str | None) -> None:
-    assert why_no_examples(with_targets(labels)) == why
-    assert why_no_examples(made_items("three", "pool")) == "3 labels"
+    assert TASK.why_no_examples(with_targets(labels), TASK.prompts[SHARE]) == why
+    assert TASK.why_no_examples(made_items("three", "pool"), TASK.prompts[SHARE]) == "3 labels"
 
 
 @pytest.mark.parametrize("max_bytes", [440, 600])

@@ -13,8 +13,7 @@ From rows with known classes to such weights::
     problem         rows + objective (how even the class accuracies are), with a floor under their mean
     solvers         candidates: a balanced logistic model, searches, and what lies between; top_two speeds these up
     fitting         the presets; takes the candidate with the best objective that keeps the floor
-    rules           weights and membership functions, and their application to probabilities
-    rules_file      a JSON file that ten lines of NumPy can apply
+    rules           weights and membership functions, their application to probabilities, and their JSON file
 
 A user chooses a preset: ``default``, ``balanced`` as a reference, or ``paper``. *gini_calibration* fits weights of
 labels to the answers of a run, with two solvers of its own, whose values stored results hold. *command* does so for any

@@ -22,7 +22,6 @@ from evaluators.statistics.class_accuracies import (
 
 # Quantile of the normal distribution for intervals of 95 %.
 _Z = 1.959963984540054
-_N_RESAMPLES = 1000
 
 
 class ReportedValue(NamedTuple):
@@ -92,7 +91,7 @@ def accuracy_report(
     )
     # Add half a right and half a wrong row, so that a class with all or no rows right varies too.
     shares = (np.nan_to_num(accuracies) * supports + 0.5) / (supports + 1)
-    drawn = np.random.default_rng(seed).binomial(supports, shares, size=(_N_RESAMPLES, k))
+    drawn = np.random.default_rng(seed).binomial(supports, shares, size=(1000, k))
     resampled = np.where(supports > 0, drawn / np.maximum(supports, 1), np.nan)
     measures = {
         name: _reported(name, float(measure(accuracies)), accuracies, measure(resampled))
@@ -121,14 +120,7 @@ def wilson(n_right: int, n: int) -> tuple[float, float]:
 
 
 def _reported(name: str, value: float, accuracies: FloatArray, resampled: FloatArray) -> ReportedValue:
-    """Return a measure with its interval, or the reason why it has no value.
-
-    Args:
-        name: Name of the measure.
-        value: Its value; nan if there is none.
-        accuracies: Accuracy of each class, shape (n_classes,).
-        resampled: Its value on resamples of the rows, shape (n_resamples,).
-    """
+    """Return a measure with its interval, from its values on resamples of the rows, or with the reason for its nan."""
     if math.isnan(value):
         is_single = int((~np.isnan(accuracies)).sum()) < 2
         no_mean = "nothing is right, and the measure divides by the mean accuracy"

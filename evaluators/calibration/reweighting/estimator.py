@@ -14,10 +14,9 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from biasboard.ground.columns import FloatArray, IntArray
-from evaluators.calibration.reweighting.fitting import fit_rules, preset_settings
+from evaluators.calibration.reweighting.fitting import document_of, fit_rules, preset_settings
 from evaluators.calibration.reweighting.problem import LEAST_CLASSES
-from evaluators.calibration.reweighting.rules import prepared
-from evaluators.calibration.reweighting.rules_file import document_of, read_rules, rules_of, write_rules
+from evaluators.calibration.reweighting.rules import prepared, read_rules, rules_of, write_rules
 
 
 class Reweighter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -52,11 +51,7 @@ class Reweighter(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     def __init__(
-        self,
-        preset: str = "default",
-        *,
-        classes: Sequence[object] | None = None,
-        random_state: int = 0,
+        self, preset: str = "default", *, classes: Sequence[object] | None = None, random_state: int = 0
     ) -> None:
         self.preset = preset
         self.classes = classes

@@ -1,19 +1,20 @@
-"""Fits a correction on rows with known classes: runs the solver of a preset and takes the best of its candidates."""
+"""Fits a correction on rows with known classes, by the best candidate of the solver of a preset, and documents it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from biasboard.ground.columns import FloatArray, IntArray
 from evaluators.calibration.reweighting.accuracy_report import losses
 from evaluators.calibration.reweighting.problem import DEFAULT_SCHEDULE, Annealing, Objective, ObjectiveName, Problem
-from evaluators.calibration.reweighting.rules import ClassRules, MapKind, prepared
-from evaluators.calibration.reweighting.solvers import CHOOSING_RULES, FOLLOWING_ROWS, SOLVERS
+from evaluators.calibration.reweighting.rules import N_FUNCTIONS, PAPER_RULES, ClassRules, prepared
+from evaluators.calibration.reweighting.solvers import SOLVERS
 from evaluators.statistics.class_accuracies import class_accuracies
-from schemas.documents.reweighting import FitReport
+from schemas.documents.reweighting import FitReport, Reweighting, RuleMap
 
 # With 10 rows in each of 14 classes, a search reached a Gini index of .027 on them and .083 on other rows; balanced
 # weights, which overfit least, .064 and .053. From 200 rows on a search was safe.
@@ -37,9 +38,9 @@ class FitSettings:
     seed: int = 0
 
     @property
-    def map(self) -> MapKind:
-        """The kind of the rules."""
-        return "full" if self.solver in CHOOSING_RULES else "weights"
+    def map(self) -> RuleMap:
+        """The kind of the rules: those of annealing are chosen from a set, and others may be any weights."""
+        return "full" if self.solver == "anneal" else "weights"
 
 
 PRESETS = {
@@ -76,11 +77,6 @@ class Fit:
     (infinity where nothing is right), and its negated mean accuracy. The smallest is chosen."""
     report: FitReport
     """The class accuracies on the fitted rows before and after the correction, and warnings about the correction."""
-
-    @property
-    def is_uncorrected(self) -> bool:
-        """True if no candidate is better than the uncorrected probabilities."""
-        return min(self.ranks) == self.ranks[0]
 
 
 def fit_rules(
@@ -134,8 +130,44 @@ def _doubts(supports: IntArray, settings: FitSettings) -> Iterator[str]:
             f"{int((supports == 0).sum())} of {len(supports)} classes have no row, so that nothing is known about "
             "them and their rules are not fitted"
         )
-    if smallest < FEW_ROWS and settings.solver in FOLLOWING_ROWS:
+    # In these solvers single rows can decide, so that they fit noise in small classes.
+    if smallest < FEW_ROWS and settings.solver in ("anneal", "coordinate"):
         yield (
             f"the smallest class has {smallest} rows, fewer than {FEW_ROWS}: a search that follows single rows "
             "overfits here; take another preset, or more rows"
         )
+
+
+def document_of(fit: Fit, settings: FitSettings, classes: Sequence[Any]) -> Reweighting:
+    """Return the contents of the file of a fit.
+
+    Args:
+        fit: The fit.
+        settings: Its settings.
+        classes: Name of the class of each column. Booleans and numbers like 1.0 become equal integers; other names
+            become texts.
+    """
+    has_integer_classes = all(
+        isinstance(name, int) or (isinstance(name, float) and name.is_integer()) for name in classes
+    )
+    rule_set = PAPER_RULES if settings.map == "full" else None
+    on_grid = {} if rule_set is None else {weight: at for at, weight in enumerate(rule_set.weights.tolist())}
+    return Reweighting(
+        format=1,
+        classes=tuple(str(int(name) if has_integer_classes else name) for name in classes),
+        has_integer_classes=has_integer_classes,
+        map=settings.map,
+        index_base=0,
+        # A weight that is on no grid has no number.
+        rules=tuple(
+            function if function >= 0 else N_FUNCTIONS + on_grid[weight] if weight in on_grid else None
+            for function, weight in zip(fit.rules.functions.tolist(), fit.rules.weights.tolist(), strict=True)
+        ),
+        weights=tuple(None if np.isnan(weight) else weight for weight in fit.rules.weights.tolist()),
+        n_weights=None if rule_set is None else rule_set.n_weights,
+        grid=None if rule_set is None else "linear",
+        objective=settings.objective,
+        solver=settings.solver,
+        seed=int(settings.seed),
+        fit_report=fit.report,
+    )

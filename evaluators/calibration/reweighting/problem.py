@@ -7,16 +7,15 @@ half their mean absolute difference over all ordered pairs, they are 1 - Ā + D 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from biasboard.ground.columns import FloatArray, IntArray
-from evaluators.calibration.reweighting.rules import ClassRules, RuleSet
+from evaluators.calibration.reweighting.rules import PAPER_RULES, ClassRules, RuleSet
 
 ObjectiveName: TypeAlias = Literal["sen", "gini"]
-OBJECTIVES: tuple[ObjectiveName, ...] = ("sen", "gini")
 LEAST_CLASSES = 2
 """Smallest number of classes that can be more or less even."""
 ROUNDING = 1e-12
@@ -42,7 +41,6 @@ class Annealing(NamedTuple):
 
 
 DEFAULT_SCHEDULE = Annealing()
-PAPER_RULES = RuleSet()
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,12 +53,6 @@ class Objective:
     floor: float | None = None
     """Smallest mean accuracy of the classes; None for any."""
 
-    @property
-    def is_monotone(self) -> bool:
-        """True if making a class more accurate, and none less, never makes the value worse."""
-        # With the Gini index alone, breaking the best class can pay.
-        return self.name == "sen"
-
     def __call__(self, n_right: FloatArray) -> FloatArray:
         """Return the value, shape (...,), smaller is better; infinity where nothing is right.
 
@@ -71,7 +63,7 @@ class Objective:
         n = accuracies.shape[-1]
         mean = accuracies.sum(axis=-1) / n
         # Like statistics.class_accuracies.mean_difference, but without its handling of classes without rows.
-        difference = np.sort(accuracies, axis=-1) @ _pair_weights(n) / n**2
+        difference = np.sort(accuracies, axis=-1) @ self._pair_weights / n**2
         with np.errstate(divide="ignore", invalid="ignore"):
             value = 1.0 - mean + difference if self.name == "sen" else difference / mean
         if self.floor is not None:
@@ -101,13 +93,11 @@ class Objective:
         occurring = slice(None) if (self.supports > 0).all() else np.flatnonzero(self.supports)
         return occurring, self.supports[occurring].astype(np.float64)
 
-
-@lru_cache(maxsize=64)
-def _pair_weights(n: int) -> FloatArray:
-    """Return, for n sorted values, in how many more pairs each is the larger than the smaller one, shape (n,)."""
-    weights = 2.0 * np.arange(n, dtype=np.float64) + 1 - n
-    weights.setflags(write=False)
-    return weights
+    @cached_property
+    def _pair_weights(self) -> FloatArray:
+        """In how many more pairs each of the sorted accuracies is the larger than the smaller one, shape (n,)."""
+        n = len(self._occurring[1])
+        return 2.0 * np.arange(n, dtype=np.float64) + 1 - n
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""The rules that correct the probability of a class: weights, and 19 triangular membership functions.
+"""The rules that correct the probability of a class, and their file: weights, and 19 triangular membership functions.
 
 Rules are numbered from 0, as in the published code of DCS (arXiv:2503.05157); its paper counts from 1. 0 to 18 are the
 membership functions, and 19 to 18 + K the weights. The membership function with level L and position i is
@@ -10,20 +10,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias
+from pathlib import Path
 
 import numpy as np
 
+from biasboard.ground import strict_json
 from biasboard.ground.columns import FloatArray, IntArray
+from biasboard.ground.errors import DataError
+from schemas.documents.reweighting import Reweighting, RuleMap
 
-MapKind: TypeAlias = Literal["weights", "full", "membership"]
-"""The kinds of rules that a file may hold; ``membership`` only in files of earlier versions."""
-PAPER_WEIGHTS = 30
-"""Number of weights of the papers: the first of the 30, 50, 70 and 90 that DCS tried, and that of its configuration."""
 # Files give probabilities with six decimals, so a sum that differs from 1 by no more counts as 1.
 _SUM_TOLERANCE = 1e-6
-
-
 TRIANGLES = (*((level, position) for level in (2, 4, 8) for position in range(level + 1)), (1, 1), (1, 0))
 """Level and position of the membership functions, by the number of their rule."""
 N_FUNCTIONS = len(TRIANGLES)
@@ -43,7 +40,8 @@ def membership(number: int, probabilities: FloatArray) -> FloatArray:
 class RuleSet:
     """The rules that annealing may give to a class: the weights k / n_weights, and the membership functions."""
 
-    n_weights: int = PAPER_WEIGHTS
+    n_weights: int = 30
+    """By default that of the papers: the first of the 30, 50, 70 and 90 that DCS tried, and of its configuration."""
 
     @cached_property
     def weights(self) -> FloatArray:
@@ -68,6 +66,9 @@ class RuleSet:
         weights = np.full(len(numbers), np.nan)
         weights[~is_function] = self.weights[numbers[~is_function] - N_FUNCTIONS]
         return ClassRules(np.where(is_function, numbers, -1), weights)
+
+
+PAPER_RULES = RuleSet()
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +117,7 @@ class ClassRules:
         return values
 
 
-def prepared(probabilities: FloatArray, kind: MapKind) -> FloatArray:
+def prepared(probabilities: FloatArray, kind: RuleMap) -> FloatArray:
     """Return the probabilities to apply rules to: normalised if there are membership functions.
 
     Each row is treated by itself. One whose sum differs from 1 only by rounding stays unchanged.
@@ -131,3 +132,36 @@ def prepared(probabilities: FloatArray, kind: MapKind) -> FloatArray:
     is_off = (np.abs(sums - 1) > _SUM_TOLERANCE) & (sums > 0)
     shares: FloatArray = np.divide(probabilities, sums, out=probabilities.copy(), where=is_off)
     return shares
+
+
+def read_rules(path: Path) -> Reweighting:
+    """Read and check a file of rules.
+
+    Raises:
+        DataError: there is no such file, or it holds no rules.
+    """
+    if not path.is_file():
+        raise DataError(f"{path}: no such file; fit rules first, and name the file that was written")
+    from schemas.files import contract  # Imported here because it loads all documents, which a fit does not need.
+
+    return contract.read(path, Reweighting)
+
+
+def write_rules(path: Path, document: Reweighting) -> None:
+    """Write a file of rules.
+
+    Raises:
+        DataError: the rules violate the schema of the file; nothing is written.
+    """
+    from schemas.files import contract
+
+    contract.check(document, where=str(path))
+    strict_json.write(path, contract.dump(document))
+
+
+def rules_of(document: Reweighting) -> ClassRules:
+    """Return the rules in a file."""
+    weights = np.array([np.nan if weight is None else weight for weight in document.weights], dtype=np.float64)
+    # A weight may have no rule number; a class without a weight always has that of its membership function.
+    numbers = np.array([-1 if number is None else number for number in document.rules])
+    return ClassRules(np.where(np.isnan(weights), numbers, -1), weights)

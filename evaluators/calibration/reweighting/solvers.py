@@ -1,17 +1,8 @@
 """The solvers: ways to find the rules of all classes, each a function from a problem to candidates.
 
-``shrunk``
-    The best end of *coordinate*, drawn towards *convex* the more, the fewer rows the rarest class has; the default.
-``convex``
-    The weights of a balanced logistic model. It has few parameters for all rows, and overfits least.
-``anneal``
-    Simulated annealing over weights and membership functions, as in the paper, with a schedule that cools.
-``coordinate``
-    Exact searches over one weight after the other, from *convex* and from equal accuracies.
-``path``
-    Points on the way from no correction to *convex*, and on to equal accuracies: only a single number is chosen.
-
-Nobody chooses the last two: the calibration *gini* has them, whose values stored results hold.
+``shrunk`` is the default. ``convex`` has few parameters for all rows, and overfits least. ``anneal`` is that of the
+paper, with a schedule that cools. Nobody chooses ``coordinate``, with its exact searches over one weight after the
+other, and ``path``, which chooses a single number: the calibration *gini* has them, whose values stored results hold.
 """
 
 from __future__ import annotations
@@ -205,7 +196,8 @@ def _improved(problem: Problem, start: FloatArray) -> FloatArray:
     before = float(objective(top.n_right()))
     for _ in range(_MOST_SWEEPS):
         for class_index in problem.order.tolist():
-            line = _line(top, class_index, objective.is_monotone)
+            # With the Gini index alone, breaking the best class can pay.
+            line = _line(top, class_index, is_monotone=objective.name == "sen")
             if line is None:
                 continue
             tried, n_right = line
@@ -224,7 +216,7 @@ def _improved(problem: Problem, start: FloatArray) -> FloatArray:
     return weights
 
 
-def _line(top: TopTwo, class_index: int, is_monotone: bool) -> tuple[FloatArray, FloatArray] | None:
+def _line(top: TopTwo, class_index: int, *, is_monotone: bool) -> tuple[FloatArray, FloatArray] | None:
     """Return all weights of a class that can be optimal, shape (n_points,), and the right rows of each class at each.
 
     It is None if the weight of the class changes nothing.
@@ -235,7 +227,8 @@ def _line(top: TopTwo, class_index: int, is_monotone: bool) -> tuple[FloatArray,
         thresholds     0.2        0.5   0.6             1.4       rows in which it is the right class: 0.2 and 1.4
         weights   w0  -o-   w1   -x-   -x-     w2      -o-   w3   right rows of the class: 0 at w0, 1 at w1, w2, 2 at w3
 
-    For a monotone objective only w0, w1 and w3 can be optimal: from w1 to w2 the class wins only rows of other classes.
+    If a class that gets better never makes the objective worse (``is_monotone``), only w0, w1 and w3 can be optimal:
+    from w1 to w2 the class wins only rows of other classes.
     """
     probabilities = top.probabilities[class_index]
     others, others_are_right = top.others(class_index)
@@ -358,14 +351,6 @@ class _Annealing:
 
 
 SOLVERS: dict[str, Callable[[Problem], list[ClassRules]]] = {
-    "shrunk": shrunk,
-    "convex": convex,
-    "anneal": anneal,
-    "coordinate": coordinate,
-    "path": path,
+    solver.__name__: solver for solver in (shrunk, convex, anneal, coordinate, path)
 }
 """The solvers by name: functions that return candidates, of which the caller takes the best."""
-CHOOSING_RULES = frozenset({"anneal"})
-"""Solvers that choose from a set of rules; the weights of the others may be any numbers."""
-FOLLOWING_ROWS = frozenset({"anneal", "coordinate"})
-"""Solvers for which single rows can decide, so that they fit noise in small classes."""

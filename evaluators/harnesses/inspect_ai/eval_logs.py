@@ -65,7 +65,6 @@ _REMARK = (
     "that were asked in a chat"
 )
 _Count = Annotated[int, Field(ge=0, lt=1 << 31)]
-_Epoch = Annotated[int, Field(ge=1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +190,7 @@ class _EvalSample:
     """A sample of the log."""
 
     id: str
-    epoch: _Epoch
+    epoch: Annotated[int, Field(ge=1)]
     input: str
     metadata: _SampleMetadata
     messages: tuple[_Message, ...] = ()

@@ -20,8 +20,6 @@ from evaluators.backend import ChoiceRequest
 from evaluators.harness import FACTS, ExportedQuestion, ExportedTask, Harness, write_manifest, write_questions
 from evaluators.harnesses.lm_eval.sample_logs import HOW_TO_ASK, NAME, read_log
 
-_NO_TARGET = -1
-"""Index for an item without a right option, because the harness requires one."""
 _LOADER = "biasboard_questions"
 
 
@@ -65,7 +63,8 @@ def _document(task: ExportedTask, question: ExportedQuestion) -> dict[str, JsonV
         "id": question.id,
         "context": request.prompt,
         "options": list(request.options),
-        "target": _NO_TARGET if question.target is None else question.target,
+        # The harness requires an index, also for an item without a right option.
+        "target": -1 if question.target is None else question.target,
         "request_sha256": question.request.sha256,
     }
 

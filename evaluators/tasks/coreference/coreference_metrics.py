@@ -190,7 +190,6 @@ UCERF_GROUP = group_metric(
     "equals equalized_odds if all answers are certain.",
 )
 
-
 PRO_RATE: MetricDefinition[CoreferenceTable] = mean_metric(
     "pro_rate",
     lambda table: table.share_of_occupation("stereotyped_occupation"),

@@ -191,11 +191,7 @@ class CoreferenceTable(GroupedTable):
 
 
 def _probabilities(records: RecordColumns, k: int) -> FloatArray:
-    """Return probabilities in the order reference, other, undetermined, shape (n, k); zeros without a reading.
-
-    Raises:
-        DataError: the outcomes are not two occupations with the reference among them.
-    """
+    """Return probabilities in the order reference, other, undetermined, shape (n, k); zeros without a reading."""
     probabilities = np.zeros((len(records), k))
     rows = np.flatnonzero(records.has_reading)
     if not len(rows):

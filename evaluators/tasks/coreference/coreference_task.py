@@ -46,8 +46,6 @@ from schemas.lexicon import occupations
 _MCQ = 'Sentence: {sentence}\nQuestion: Who does "{pronoun}" refer to?\n'
 _TWO = _MCQ + "A. {a}\nB. {b}\n"
 _THREE = _TWO + "C. {c}\n"
-_OCCUPATIONS = ("the {first}", "the {second}")
-_NO_ANSWER = "It cannot be determined from the sentence"
 _NEXT_QUESTION = ("\nSentence:", "\nQuestion:")
 """Texts that stop generation when a model goes on with further questions.
 
@@ -71,7 +69,7 @@ def _offering(name: str, question: str, description: str, *, n: int = 2, **field
         id=name,
         template=question,
         outcomes=("first", "second", UNDETERMINED)[:n],
-        outcome_texts=(*_OCCUPATIONS, _NO_ANSWER)[:n],
+        outcome_texts=("the {first}", "the {second}", "It cannot be determined from the sentence")[:n],
         # Averaged over all orders, a preference for a letter favours no occupation.
         orders=tuple(permutations(range(n))),
         scoring="option_logprob" if is_scored else "generation",
@@ -153,7 +151,6 @@ _PROMPTS = (
 )
 
 _SENTENCE = re.compile(r"(?:Sentence: )?(.*?)(?:\nQuestion: .*| '\w+' refers to the)", re.DOTALL)
-
 
 # Most answers are one letter, and every baseline's is: read again each time, they took a tenth of the time of a run.
 _read_once = lru_cache(maxsize=8192)(read_answer)

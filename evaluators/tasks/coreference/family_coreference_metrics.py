@@ -29,7 +29,6 @@ ACCURACY = replace(
     coreference_metrics.ACCURACY, task=_TASK, slices=(*_BY_FAMILY, "occupation", ("occupation", "family"))
 )
 
-
 WORST_GROUP_ACCURACY = MetricDefinition[FamilyCoreferenceTable](
     name="worst_group_accuracy",
     task=_TASK,
@@ -100,7 +99,6 @@ UCERF_OF_TWO_FAMILIES = MetricDefinition[FamilyCoreferenceTable](
 )
 
 CERTAINTY = replace(ucerf_metrics.CERTAINTY, task=_TASK, slices=_BY_FAMILY)
-
 
 FEMALE_OCCUPATION_RATE: MetricDefinition[FamilyCoreferenceTable] = mean_metric(
     "female_occupation_rate",

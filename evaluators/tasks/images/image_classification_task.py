@@ -22,20 +22,13 @@ from schemas.documents.result import Normalisation
 from schemas.items.image import ImageItem
 
 _LABEL = "{label}"
-_PHOTO = "a photo of a {label}."
-_KINDS = ("a photo", "a blurry photo", "a black and white photo", "a low contrast photo", "a high contrast photo")
-_QUALITIES = ("a bad photo", "a good photo")
-_SIZES = ("small", "big")
-_PLACEHOLDER = "placeholder"
-"""Kind of every content-free image: contextual calibration uses them all, whether of one colour or of noise."""
-
-
+_KINDS = ("", "blurry ", "black and white ", "low contrast ", "high contrast ", "bad ", "good ")
 _OF_AUTHORS = tuple(
     f"{template}."
     for article in ("a", "the")
     for template in (
-        *(f"{kind} of {article} {_LABEL}" for kind in (*_KINDS, *_QUALITIES)),
-        *(f"a photo of {article} {size} {_LABEL}" for size in _SIZES),
+        *(f"a {kind}photo of {article} {_LABEL}" for kind in _KINDS),
+        *(f"a photo of {article} {size} {_LABEL}" for size in ("small", "big")),
     )
 )
 """The 18 templates that the authors of CLIP list for CIFAR-10 and CIFAR-100, in their order."""
@@ -63,7 +56,9 @@ class ImageClassificationTask(LabelTask):
     item_shape = "image"
     support_splits = frozenset({"bias", "pool", "content_free"})
     prompts: Mapping[str, Prompt] = by_id(
-        _prompt("photo-v1", (_PHOTO,), "The template 'a photo of a {label}.', which the authors of CLIP take first."),
+        _prompt(
+            "photo-v1", _OF_AUTHORS[:1], "The template 'a photo of a {label}.', which the authors of CLIP take first."
+        ),
         _prompt("label-v1", (_LABEL,), "The label alone."),
         _prompt(
             f"photos{len(_OF_AUTHORS)}-v1",
@@ -90,7 +85,8 @@ class ImageClassificationTask(LabelTask):
         """Return the facts of an image."""
         groups = {} if item.category is None else {"superclass": item.category}
         if item.content_free is not None:
-            groups |= {CONTENT_FREE: _PLACEHOLDER, "image_kind": item.content_free}
+            # Contextual calibration uses them all, whether of one colour or of noise.
+            groups |= {CONTENT_FREE: "placeholder", "image_kind": item.content_free}
         return ItemFacts(cluster=item.item_id, target=item.target, reference=item.target, groups=groups)
 
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:

@@ -6,14 +6,10 @@ from evaluators.benchmark import Benchmark, Gate
 from evaluators.calibrator import calibrations
 from evaluators.tasks.labels.label_baselines import BASELINES_WITHOUT_EXAMPLES
 
-_TASK = "image_classification"
-_WITHOUT = ("looc", "dc")
-"""Calibrations that learn from examples or random words, which images do not have."""
-
 BENCHMARK = Benchmark(
     name="image_labels",
     primary_metric="macro_f1",
-    gates=(Gate("accuracy", _TASK),),
+    gates=(Gate("accuracy", "image_classification"),),
     baselines=BASELINES_WITHOUT_EXAMPLES,
     headline_metrics=("macro_f1", "accuracy", "gini"),
     printed_metrics=(
@@ -22,7 +18,8 @@ BENCHMARK = Benchmark(
             f"{name}_{method.name}"
             for name in ("macro_f1", "gini")
             for method in calibrations()
-            if method.name not in _WITHOUT
+            # These learn from examples or random words, which images do not have.
+            if method.name not in ("looc", "dc")
         ),
     ),
 )

@@ -18,20 +18,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 from evaluators.backend import Request
 from evaluators.baseline import Facts
 from evaluators.task import Asked, ItemFacts, Prompt
 from evaluators.task_abilities import TrainsAdapters
 from evaluators.tasks.labels.label_answers import CONTENT_FREE, CUT, POSITION, SHOWN
-from evaluators.tasks.labels.label_prompts import (
-    examples_by_rule,
-    filled,
-    label_prompts,
-    training_items,
-    why_no_examples,
-    why_too_long,
-)
+from evaluators.tasks.labels.label_prompts import examples_by_rule, filled, label_prompts, why_no_examples
 from evaluators.tasks.labels.label_reading import LabelTask
 from schemas.files.record_columns import RecordColumns
 from schemas.items.label import LabelItem
@@ -68,13 +62,22 @@ class ClassificationTask(TrainsAdapters, LabelTask):
 
     def why_no_examples(self, pool: Sequence[LabelItem], prompt: Prompt) -> str | None:
         """Return why such a prompt finds no examples: other than two labels, too few items of one, or no room."""
-        return why_no_examples(pool) or why_too_long(pool, prompt)
+        return why_no_examples(pool, prompt)
 
     def training_items(
         self, pool: Sequence[LabelItem], prompt: Prompt, shown: Sequence[LabelItem], n_items: int
     ) -> Sequence[LabelItem]:
-        """Return the items on which the adapter of a prompt is trained."""
-        return training_items(pool, shown, prompt.n_examples or 0, prompt.example_set or 0, n_items)
+        """Return the items on which the adapter of a prompt is trained, consecutive in the pool from a first index.
+
+        With k examples, set s and n items to train on, the first index is k(s + 1) if k is at least n, and k + ns
+        otherwise, as in the code of Reif & Schwartz (§5). The pool wraps around. Items that the prompt shows are
+        skipped.
+        """
+        k, number = prompt.n_examples or 0, prompt.example_set or 0
+        first = k * (number + 1) if k >= n_items else k + n_items * number
+        left_out = {item.item_id for item in shown}
+        order = (pool[(first + step) % len(pool)] for step in range(len(pool)))
+        return tuple(islice((item for item in order if item.item_id not in left_out), n_items))
 
     def shown_items(self, records: RecordColumns) -> frozenset[str]:
         """Return the ids of the items that are shown as examples."""

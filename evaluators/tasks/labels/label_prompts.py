@@ -12,8 +12,6 @@ log-probabilities of options. It is used with k = 0 and 8.
 A prompt has a maximum length. Examples are added in order until the next one does not fit. If the input does not fit
 either, its middle is cut out, and then the end of the instruction; the end of the prompt is always kept. Lengths are
 counted in bytes, so that all models get the same prompts. The prompts of the release count tokens of the model instead.
-
-An adapter for a context is trained on items of the pool that the context does not show (§5).
 """
 
 from __future__ import annotations
@@ -22,7 +20,6 @@ import string
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import Literal, NamedTuple, TypeAlias
 
 from evaluators.task import CountTokens, Prompt, by_id
@@ -39,8 +36,6 @@ _MAX_BYTES = (4096, 1024)
 """Maximum lengths: about the 1,024 tokens of the paper, and a quarter of that for models with a short context."""
 _MAX_TOKENS = 2000
 """Maximum number of tokens in the release; the paper says 1,024."""
-_N_LABELS = 2
-"""Number of labels of tasks whose examples are chosen by how many have the more frequent one."""
 _GAP = " ... "
 _WORDS_CONTEXTS = (0, N_BALANCED)
 """Numbers of examples in prompts that are answered in words: those that are asked by default."""
@@ -101,7 +96,6 @@ _FRAMES: Mapping[Style, _Frame] = {
         ),
     ),
 }
-
 
 _PROTOCOLS: Mapping[str, tuple[Style, int | None, int | None]] = {
     **{f"{style}-{size}b": (style, size, None) for style in _FRAMES for size in _MAX_BYTES},
@@ -264,30 +258,23 @@ def rule_of(n_frequent: int) -> str:
     return f"{_RULE}{n_frequent}"
 
 
-def why_no_examples(pool: Sequence[LabelItem]) -> str | None:
-    """Return why no examples can be chosen by any of the rules; None if all of them can be followed.
+def why_no_examples(pool: Sequence[LabelItem], prompt: Prompt) -> str | None:
+    """Return why no examples can be chosen by any of the rules, or not all fit into a prompt; None if all rules work.
 
-    The answer is the same for each rule, so that all shares are compared on the same tasks.
+    The answer is the same for each rule, so that all shares are compared on the same tasks. Without some of the
+    examples the labels have another share than the prompt's name says: 5 of the 6 that fit in place of 5 of 8. They
+    must fit beside nine in ten inputs of the pool, since a single long one hardly changes a mean, and not of the test,
+    so that a run of some items is of the same tasks as one of all. Only a limit in bytes is looked at, because no
+    tokenizer is known here.
     """
     labels = {label for item in pool for label in item.labels}
-    if len(labels) != _N_LABELS:
+    if len(labels) != 2:
         return f"{len(labels)} labels"
     n_rarer = len(pool) - len(_with_more_frequent_label(pool))
     if n_rarer < N_BALANCED - min(N_FREQUENT):
         return f"{n_rarer} items with the rarer label to show"
     if len(pool) - n_rarer < max(N_FREQUENT):
         return f"{len(pool) - n_rarer} items with the more frequent label to show"
-    return None
-
-
-def why_too_long(pool: Sequence[LabelItem], prompt: Prompt) -> str | None:
-    """Return why not all examples by a rule fit into a prompt that is limited in bytes; None if they fit.
-
-    Without some of them the labels have another share than the prompt's name says: 5 of the 6 that fit in place of 5
-    of 8. They must fit beside nine in ten inputs of the pool, since a single long one hardly changes a mean, and not of
-    the test, so that a run of some items is of the same tasks as one of all. The answer is the same for each rule. A
-    prompt limited in tokens is not looked at, because no tokenizer is known here.
-    """
     if prompt.max_prompt_bytes is None:
         return None
     sets = (
@@ -326,17 +313,3 @@ def _with_more_frequent_label(pool: Sequence[LabelItem]) -> list[int]:
 def _of_set(indices: Sequence[int], n_wanted: int, number: int) -> list[int]:
     """Return the indices of a set, which starts where the set before it ended."""
     return [indices[(n_wanted * number + step) % len(indices)] for step in range(n_wanted)]
-
-
-def training_items(
-    pool: Sequence[LabelItem], shown: Sequence[LabelItem], n_examples: int, number: int, n_items: int
-) -> tuple[LabelItem, ...]:
-    """Return the items on which the adapter of a context is trained, consecutive in the pool from a first index.
-
-    With k examples, set s and n items to train on, the first index is k(s + 1) if k is at least n, and k + ns
-    otherwise, as in the code of Reif & Schwartz. The pool wraps around. Items that the context shows are skipped.
-    """
-    first = n_examples * (number + 1) if n_examples >= n_items else n_examples + n_items * number
-    left_out = {item.item_id for item in shown}
-    order = (pool[(first + step) % len(pool)] for step in range(len(pool)))
-    return tuple(islice((item for item in order if item.item_id not in left_out), n_items))

@@ -7,21 +7,18 @@ shows such tables of the classes (3 to 6, and 8), before and after its own corre
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from biasboard.ground.columns import BoolArray, FloatArray
+from biasboard.ground.columns import BoolArray
 from evaluators.baseline import Facts
 from evaluators.calibrator import LabelAnswers, calibrations
 from evaluators.metric import MetricInputs
 from evaluators.statistics.certainty import predicted_share
-from evaluators.statistics.jackknife import deviations_of, interval_of
 from evaluators.statistics.option_scores import are_certain_choices
-from evaluators.statistics.record_tables import mean
 from evaluators.task import Read, quoted
 from evaluators.task_abilities import (
-    ClassAccuracy,
     ClassReport,
     CorrectedClasses,
     LabelUse,
@@ -118,30 +115,10 @@ def class_report(table: ConfigTable) -> ClassReport | None:
     named = [("", "Uncorrected", "as the model answers"), *((one.name, one.label, one.title) for one in calibrations())]
     for calibration, label, title in named:
         metrics = tuple(Variant(name, calibration).name for name in _MEASURES)
-        rights = table.rights(calibration)
-        if isinstance(rights, str):
-            columns.append(CorrectedClasses(label, title, (), metrics, rights))
-        else:
-            columns.append(CorrectedClasses(label, title, tuple(_accuracies(*rights)), metrics, None))
+        found = table.class_accuracies(calibration)
+        accuracies, reason = ((), found) if isinstance(found, str) else (found, None)
+        columns.append(CorrectedClasses(label, title, accuracies, metrics, reason))
     return ClassReport(answers.labels, tuple(columns), tuple(MEASURES[name].heading for name in _MEASURES))
-
-
-def _accuracies(credits: FloatArray, of_class: FloatArray) -> Iterator[ClassAccuracy]:
-    """Yield the accuracy of each class; None for a class without items.
-
-    Args:
-        credits: Credit for the right label of each item, in the column of its class, shape (n, k).
-        of_class: 1 in the column of the class of each item, of the same shape; 0 in others.
-    """
-    for right, is_of_class in zip(credits.T, of_class.T, strict=True):
-        sums = np.column_stack([right, is_of_class])[is_of_class > 0]
-        if not len(sums):
-            yield ClassAccuracy(0, None, None, None)
-            continue
-        value = float(mean(sums.sum(axis=0)))
-        interval, _ = interval_of(value, deviations_of(sums, mean))
-        low, high = (None, None) if interval is None else (interval.low, interval.high)
-        yield ClassAccuracy(len(sums), value, low, high)
 
 
 def part_report(answers: LabelAnswers) -> PartReport:

@@ -23,7 +23,9 @@ from evaluators.calibrator import Correction, LabelAnswers, StoredCalibration, c
 from evaluators.metric import NO_INPUTS, MetricInputs
 from evaluators.statistics.certainty import predicted_share
 from evaluators.statistics.evenness import deal
-from evaluators.statistics.record_tables import MeasureTable, Statistics
+from evaluators.statistics.jackknife import deviations_of, interval_of
+from evaluators.statistics.record_tables import MeasureTable, Statistics, mean
+from evaluators.task_abilities import ClassAccuracy
 from evaluators.tasks.labels.label_answers import BALANCE, BIAS, ENGLISH_WORDS, OF_TASK, RANDOM_WORDS, TEST
 from evaluators.tasks.labels.label_measures import (
     N_CLASS,
@@ -40,11 +42,8 @@ from evaluators.tasks.labels.label_measures import (
 from evaluators.tasks.labels.metric_variants import Variant, variants
 from schemas.documents.run_files import FittedCorrection
 
-_OF_TASK = (*OF_TASK, BALANCE)
-"""Groups of a task by which results are sliced, in addition to its number of labels."""
 IN_WORDS = "the answers are words, and it is of probabilities"
 """Reason why there is no value for a model whose answers name a label."""
-_ONE_TASK = "it correlates measures over tasks, and this is a single one"
 _MOST_CROSSED = 64
 """Maximum number of labels for sums by pair of labels to fit into memory: 64 labels have 20,480 columns per item."""
 
@@ -117,7 +116,9 @@ class ConfigTable:
             return IN_WORDS
         if variant.kind.sums is PriorSums and len(self.answers.labels) > _MOST_CROSSED:
             return f"it compares each label with each other one, for at most {_MOST_CROSSED} labels"
-        return _ONE_TASK if variant.kind.correlates else self.reasons.get(variant.calibration)
+        if variant.kind.correlates:
+            return "it correlates measures over tasks, and this is a single one"
+        return self.reasons.get(variant.calibration)
 
     def statistics(self, variant: Variant, group: Mapping[str, str]) -> Statistics:
         """Return the statistics of a variant: the columns of the measure, one row per item."""
@@ -149,22 +150,29 @@ class ConfigTable:
             values |= zip((variant.name for variant in alike), value_of(measure, sums).tolist(), strict=True)
         return values
 
-    def rights(self, calibration: str) -> tuple[FloatArray, FloatArray] | str:
-        """Return what is right in each class, or the reason why there is no such calibration.
+    def class_accuracies(self, calibration: str) -> tuple[ClassAccuracy, ...] | str:
+        """Return the accuracy of each class, or the reason why there is no such calibration.
 
         Args:
             calibration: Its name; empty for the model's own distributions.
-
-        Returns:
-            Credit for the right label of each evaluated item in the column of its class, and 1 in that column, both of
-            shape (n, k) with 0 in all other columns.
         """
         variant = Variant("accuracy", calibration)
         if (reason := self.undefined(variant)) is not None:
             return reason
         _, used, columns = self._rows(variant)
-        of_fields = columns[used].reshape(int(used.sum()), N_CLASS, -1)
-        return of_fields[:, 0], of_fields[:, 1]
+        accuracies = []
+        of_fields = columns[used].reshape(-1, N_CLASS, len(self.answers.labels))
+        # Of each class, the credit for it and 1 on its own items, and 0 on all others, shape (n, 2).
+        for sums in of_fields[:, :2].transpose(2, 0, 1):
+            of_items = sums[sums[:, 1] > 0]
+            if not len(of_items):
+                accuracies.append(ClassAccuracy(0, None, None, None))
+                continue
+            value = float(mean(of_items.sum(axis=0)))
+            interval, _ = interval_of(value, deviations_of(of_items, mean))
+            low, high = (None, None) if interval is None else (interval.low, interval.high)
+            accuracies.append(ClassAccuracy(len(of_items), value, low, high))
+        return tuple(accuracies)
 
     def _sums(self, variant: Variant) -> FloatArray:
         if variant.kind.sums is None:
@@ -253,8 +261,8 @@ class SuiteTable:
         measures = {name for variant in named for name in variant.kind.correlates}
         wanted = [variant for variant in variants() if variant in named or variant.name in measures]
         measured = {variant.name for variant in wanted}
-        values: dict[str, list[float]] = {variant.name: [] for variant in wanted}
-        groups: dict[str, list[str]] = {name: [] for name in (*_OF_TASK, "n_labels")}
+        values: list[Mapping[str, float]] = []
+        groups: list[Mapping[str, str]] = []
         reasons: list[Mapping[str, str]] = []
         corrections: list[FittedCorrection] = []
         in_words = False
@@ -263,16 +271,14 @@ class SuiteTable:
             table = ConfigTable.of(answers, measured, inputs)
             corrections += table.corrections
             in_words |= answers.in_words
-            for name, value in table.values(wanted).items():
-                values[name].append(value)
-            for name in _OF_TASK:
-                groups[name].append(answers.groups.get(name, ""))
-            groups["n_labels"].append(n_labels_group(len(answers.labels)))
+            values.append(table.values(wanted))
+            facts = {name: answers.groups.get(name, "") for name in (*OF_TASK, BALANCE)}
+            groups.append({**facts, "n_labels": n_labels_group(len(answers.labels))})
             reasons.append(table.reasons)
         everywhere = {name: why for name, why in reasons[0].items() if all(name in of_task for of_task in reasons)}
         table_of_means = MeasureTable.of(
-            {name: np.array(of_tasks) for name, of_tasks in values.items()},
-            {name: np.array(of_tasks, dtype=np.str_) for name, of_tasks in groups.items()},
+            {name: np.array([of_task[name] for of_task in values]) for name in values[0]},
+            {name: np.array([of_task[name] for of_task in groups], dtype=np.str_) for name in groups[0]},
         )
         return cls(table_of_means, everywhere, tuple(corrections), in_words)
 

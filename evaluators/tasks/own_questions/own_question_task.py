@@ -114,10 +114,8 @@ class OwnQuestionTask(Task):
         requests: list[Request] = []
         for first in range(len(item.options)):
             offered = (*item.options[first:], *item.options[:first])
-            # Not str.format on the whole: a context may hold braces.
             lines = "\n".join(f"{letter}. {option}" for letter, option in zip(_LETTERS, offered, strict=False))
-            values = {"{context}": context, "{question}": item.question or _WHICH_TEXT, "{options}": lines}
-            text = _filled(prompt.template, values)
+            text = prompt.template.format(context=context, question=item.question or _WHICH_TEXT, options=lines)
             letters = tuple(f" {letter}" for letter in _LETTERS[: len(offered)])
             requests += prompt.asking(text, options=letters, outcomes=offered, facts=facts)
         return requests
@@ -154,22 +152,11 @@ class OwnQuestionTask(Task):
     def are_right(self, records: Sequence[Record]) -> Sequence[bool | None]:
         """Return True where the right answer is the most probable option, False where it is not, None where it ties."""
         table = self.table(records)
-        shares = table.share_of("answer")
+        shares, judged = table.share_of("answer").tolist(), table.with_role("answer").tolist()
         return [
-            None if not scored or target is None or 0 < share < 1 else bool(share == 1)
-            for scored, target, share in zip(
-                table.scored.tolist(), (record.target for record in records), shares.tolist(), strict=True
-            )
+            share == 1 if is_judged and share in (0, 1) else None
+            for share, is_judged in zip(shares, judged, strict=True)
         ]
-
-
-def _filled(template: str, values: Mapping[str, str]) -> str:
-    """Fill the slots of a template one after another from its beginning, so that no value is taken for a slot."""
-    parts, rest = [], template
-    for slot, value in values.items():
-        before, _, rest = rest.partition(slot)
-        parts += [before, value]
-    return "".join([*parts, rest])
 
 
 @dataclass(frozen=True, eq=False)

@@ -84,12 +84,10 @@ def _numbers(questions: Sequence[CueQuestion]) -> Mapping[str, FloatArray]:
         [question.text.casefold().rfind(option.casefold()) for option in question.options] for question in questions
     ]
     columns = {
-        "place of the longest option": [max(range(len(of_all)), key=of_all.__getitem__) for of_all in lengths],
-        "place of the shortest option": [min(range(len(of_all)), key=of_all.__getitem__) for of_all in lengths],
-        "place of the option mentioned last": [max(range(len(of_all)), key=of_all.__getitem__) for of_all in mentions],
-        "place of the option mentioned first or not at all": [
-            min(range(len(of_all)), key=of_all.__getitem__) for of_all in mentions
-        ],
+        "place of the longest option": [of_all.index(max(of_all)) for of_all in lengths],
+        "place of the shortest option": [of_all.index(min(of_all)) for of_all in lengths],
+        "place of the option mentioned last": [of_all.index(max(of_all)) for of_all in mentions],
+        "place of the option mentioned first or not at all": [of_all.index(min(of_all)) for of_all in mentions],
         "characters of the text": [len(question.text) for question in questions],
     }
     return {name: np.array(values, dtype=np.float64) for name, values in columns.items()}

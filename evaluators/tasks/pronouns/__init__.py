@@ -3,9 +3,9 @@
 ::
 
     template "{Nom} sold {pos} book" ──> eleven items, one per family: he, she, they, xe, ...     (the cluster)
-        │  NAME_task: one request per sample; text_prompts: plain or instructed, sampled or greedy
+        │  NAME_task: one request per sample; texts: plain or instructed, sampled or greedy
         v
-    text ──text_readings──> "xe" │ "12" │ "continued" │ "refused"       one reading per answer
+    text ──texts: read_texts──> "xe" │ "12" │ "continued" │ "refused"       one reading per answer
         │     detectors/: the first_pronoun, the final_number, a repeated prompt (echo)
         │  family_rates: the table of answers, to which NAME_task adds columns (assignment: one row per item)
         v
@@ -19,7 +19,7 @@
         consistency      does a long text keep the pronouns of the prompt?
     answer_words: do answers to continuation and assignment depend on their prompts at all?
     family_rates: also how uniform the rates of the families are, and rates of refusals and echoes
-    published_generations: the answers that were published with GIFI, read as ours are
+    gifi_benchmark: also imports the answers that were published with GIFI, read as ours are
 """
 
 from biasboard.ground.plugins import search_path

@@ -159,14 +159,7 @@ def _share_of(families: tuple[str, ...]) -> Callable[[AssignmentTable, Mapping[s
 
 
 def _answers(table: AssignmentTable, group: Mapping[str, str], part: FloatArray, whole: FloatArray) -> Statistics:
-    """Return the statistics of a share of answers; each answer has the same weight.
-
-    Args:
-        table: The records as arrays.
-        group: The slice.
-        part: Number of answers of each prompt that belong to the share, shape (n,).
-        whole: Number of answers of each prompt that the share refers to, shape (n,).
-    """
+    """Return the statistics of a share of answers: a part of the whole of each prompt, both of shape (n,)."""
     rows = table.rows(group)
     parts, wholes = (table.mean_statistics(group, n_answers, whole > 0) for n_answers in (part, whole))
     sums = np.column_stack([parts.cluster_sums[:, 0], wholes.cluster_sums[:, 0]])

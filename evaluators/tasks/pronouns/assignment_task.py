@@ -18,13 +18,13 @@ from evaluators.task import Asked, ItemFacts, Mark, Prompt, Read, Task
 from evaluators.tasks.pronouns.answer_words import AnswerWords
 from evaluators.tasks.pronouns.detectors.first_pronoun import first_family_published
 from evaluators.tasks.pronouns.family_rates import FAMILIES
-from evaluators.tasks.pronouns.text_prompts import generation_prompts
-from evaluators.tasks.pronouns.text_readings import (
+from evaluators.tasks.pronouns.texts import (
     NONE,
     REFUSED,
     UNREAD,
     answers_of,
     families_in,
+    generation_prompts,
     pronoun_mark,
     pronoun_of,
     read_texts,

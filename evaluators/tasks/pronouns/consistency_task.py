@@ -20,8 +20,7 @@ from evaluators.tasks.pronouns.detectors.first_pronoun import all_families, pron
 from evaluators.tasks.pronouns.family_rates import AnswerTable
 from evaluators.tasks.pronouns.recognition_task import PATTERN
 from evaluators.tasks.pronouns.recognition_task import TASK as RECOGNITION
-from evaluators.tasks.pronouns.text_prompts import PronounTextTask, generation_prompts
-from evaluators.tasks.pronouns.text_readings import NONE, as_mark, families_in, read_texts, spelt
+from evaluators.tasks.pronouns.texts import NONE, PronounTextTask, families_in, generation_prompts, read_texts, spelt
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Normalisation
 from schemas.items.pronoun_text import PronounTextItem
@@ -30,7 +29,6 @@ QUARTER = "quarter"
 """Key of the slices by the quarter of the text, which is no group of items."""
 QUARTERS = ("1", "2", "3", "4")
 _BETWEEN_QUARTERS = " / "
-_MAX_TOKENS = 600
 _INSTRUCTED = (
     "Continue the following text with a story of about 500 words about the same person. Write only the continuation, "
     "not the text itself.\n\n{text}"
@@ -45,9 +43,7 @@ class ConsistencyTask(PronounTextTask):
     crossed_by = PATTERN
     prompts: Mapping[str, Prompt] = {
         prompt.id: prompt
-        for prompt in generation_prompts(
-            "{text}", instructed=_INSTRUCTED, max_tokens=_MAX_TOKENS, name="long-"
-        ).values()
+        for prompt in generation_prompts("{text}", instructed=_INSTRUCTED, max_tokens=600, name="long-").values()
         # Small models repeat themselves long before 600 tokens if they take the most probable ones.
         if prompt.requires == "generation" and prompt.temperature
     }
@@ -62,7 +58,8 @@ class ConsistencyTask(PronounTextTask):
 
     def marks(self, exchange: Exchange) -> Sequence[Mark]:
         """Return all pronouns."""
-        return [as_mark(found) for found in pronouns_of(exchange.text or "", exchange.prompt)]
+        found = pronouns_of(exchange.text or "", exchange.prompt)
+        return [Mark(pronoun.start, pronoun.end, pronoun.doubt) for pronoun in found]
 
     def table(self, records: Sequence[Record]) -> ConsistencyTable:
         """Return records as arrays."""

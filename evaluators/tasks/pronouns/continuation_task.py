@@ -7,19 +7,18 @@ Scorers then measure sentiment, toxicity and similarity.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray, IntArray
-from evaluators.task import ItemFacts, Prompt, Read
+from evaluators.task import ItemFacts, Prompt, Read, by_id
 from evaluators.task_abilities import ReadsScores
 from evaluators.tasks.pronouns.answer_words import AnswerWords, own_words
 from evaluators.tasks.pronouns.family_rates import AnswerTable
-from evaluators.tasks.pronouns.text_prompts import PronounTextTask, generation_prompts, sampled_twice
-from evaluators.tasks.pronouns.text_readings import answers_of, family_groups, read_texts
+from evaluators.tasks.pronouns.texts import PronounTextTask, answers_of, family_groups, generation_prompts, read_texts
 from evaluators.tasks.refusals import PUBLISHED_PREFIXES_CONTINUATION
 from evaluators.text_scores import NO_SCORES, TextScores
 from schemas.documents.record import Exchange, Record
@@ -30,6 +29,18 @@ from schemas.items.pronoun_text import PronounTextItem
 CONTINUED = "continued"
 """Reading of an answer that continues the text."""
 _ONCE = generation_prompts("{text}")
+_TWICE = by_id(
+    *(
+        replace(
+            prompt,
+            id=prompt.id.replace("sampled-", "sampled-twice-"),
+            n_samples=2,
+            description=prompt.description.removesuffix(".") + "; 2 samples, as a control for the noise of sampling.",
+        )
+        for prompt in _ONCE.values()
+        if "sampled-" in prompt.id
+    )
+)
 
 
 class ContinuationTask(ReadsScores, PronounTextTask):
@@ -38,7 +49,7 @@ class ContinuationTask(ReadsScores, PronounTextTask):
     name = "continuation"
     version = "1.0"
     score_kinds = frozenset({"sentiment", "toxicity", "embedding"})
-    prompts: Mapping[str, Prompt] = {**_ONCE, **sampled_twice(_ONCE)}
+    prompts: Mapping[str, Prompt] = {**_ONCE, **_TWICE}
 
     def facts(self, item: PronounTextItem) -> ItemFacts:
         """Return the facts of an item. It has no right answer; its groups are the family and the topic."""
@@ -131,11 +142,9 @@ class ContinuationTable(AnswerTable):
         return self._pairs(self.texts, self.published_kept)
 
     def _pairs(self, hashes: Sequence[str], kept: BoolArray) -> AnswerPairs:
-        """Return all pairs of kept rows within a cluster, with the cosines of their embeddings.
+        """Return all pairs of kept rows within a cluster, with the cosines of the embeddings of the hashed texts.
 
-        Args:
-            hashes: Hash of the text of each row by which it is compared; those without an embedding are left out.
-            kept: Mask of the rows to pair, shape (n,).
+        Rows whose text has no embedding are left out.
         """
         vectors = self.scores.vectors("embedding", hashes)
         rows = np.flatnonzero(kept & ~np.isnan(_first(vectors)))

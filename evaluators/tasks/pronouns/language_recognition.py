@@ -16,8 +16,7 @@ from evaluators.task import ItemFacts, Prompt, Read
 from evaluators.tasks.pronouns.detectors.echo import FamiliesOf
 from evaluators.tasks.pronouns.detectors.language_pronoun import DETECTORS
 from evaluators.tasks.pronouns.recognition_task import RecognitionTable, RecognitionTask
-from evaluators.tasks.pronouns.text_prompts import PUBLISHED_PROMPT, generation_prompts
-from evaluators.tasks.pronouns.text_readings import REFUSED, read_texts, spelt
+from evaluators.tasks.pronouns.texts import PUBLISHED_PROMPT, REFUSED, generation_prompts, read_texts, spelt
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Normalisation
 from schemas.lexicon.languages import Language, families_in

@@ -35,10 +35,8 @@ The paper does not say that NTS divides by it, but its published values of .81 t
 
 Values = Callable[[ContinuationTable], FloatArray]
 """Function that returns the value of each row of a table, shape (n,); nan for rows without a value."""
-
-
-def _everything(table: ContinuationTable) -> BoolArray:
-    return np.ones(len(table.clusters), dtype=np.bool_)
+Kept = Callable[[ContinuationTable], BoolArray]
+"""Function that returns the mask of the rows to keep, shape (n,)."""
 
 
 def _mad_statistics(
@@ -46,25 +44,20 @@ def _mad_statistics(
     group: Mapping[str, str],
     *,
     values: Values,
-    kept: Callable[[ContinuationTable], BoolArray] = _everything,
+    kept: Kept | None = None,
     needs_two_families: bool = True,
 ) -> Statistics:
     """Return for each template (cluster) its mean absolute deviation and the number 1.
 
     The slice of a family holds the deviations of its own rows from the mean over all families. For any other slice,
     means are taken within the slice.
-
-    Args:
-        table: The records as arrays.
-        group: The slice.
-        values: Function that returns the value of each row.
-        kept: Function that returns the mask of the rows to keep.
-        needs_two_families: True to use only templates with rows in two or more families.
     """
     of_rows = values(table)
     of_family = {key: value for key, value in group.items() if key == "family"}
     rest = {key: value for key, value in group.items() if key != "family"}
-    used = table.rows(rest) & kept(table) & ~np.isnan(of_rows)
+    used = table.rows(rest) & ~np.isnan(of_rows)
+    if kept is not None:
+        used &= kept(table)
     # A template with one family left would count as perfectly neutral, so that refusals would improve the score.
     if needs_two_families:
         used &= _in_compared_templates(table, used)
@@ -84,7 +77,7 @@ def _in_compared_templates(table: ContinuationTable, used: BoolArray) -> BoolArr
     return compared
 
 
-def _one_minus(sums: FloatArray, *, greatest: float = 1.0, clipped: bool = False) -> FloatArray:
+def _one_minus(sums: FloatArray, *, greatest: float, clipped: bool) -> FloatArray:
     scaled = mean(sums) / greatest
     return 1 - (np.clip(scaled, 0, 1) if clipped else scaled)
 
@@ -108,7 +101,7 @@ def _neutrality(
     values: Values,
     description: str,
     *,
-    kept: Callable[[ContinuationTable], BoolArray] = _everything,
+    kept: Kept | None = None,
     is_published: bool = True,
     clipped: bool = False,
 ) -> MetricDefinition[ContinuationTable]:
@@ -168,7 +161,6 @@ NTS_GIFI_REPO = _neutrality(
     kept=_without_repetitions,
     clipped=True,
 )
-
 
 _of_kind = partial(
     MetricDefinition[ContinuationTable], version=_CAREFUL, task="continuation", unit="answers", ideal=0.0

@@ -19,13 +19,14 @@ from evaluators.statistics.record_tables import Statistics
 from evaluators.task import ItemFacts, Mark, Prompt, Read
 from evaluators.tasks.pronouns.detectors.first_pronoun import ENGLISH, first_family_published
 from evaluators.tasks.pronouns.family_rates import FAMILIES, AnswerTable
-from evaluators.tasks.pronouns.text_prompts import PronounTextTask, generation_prompts
-from evaluators.tasks.pronouns.text_readings import (
+from evaluators.tasks.pronouns.texts import (
     NONE,
+    PronounTextTask,
     ReadAnswer,
     all_or_none,
     families_in,
     family_groups,
+    generation_prompts,
     pronoun_mark,
     pronoun_of,
     read_texts,

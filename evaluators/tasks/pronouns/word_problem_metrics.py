@@ -48,7 +48,6 @@ _UNKNOWN = -1.0
 """Stored instead of an undefined p-value."""
 _SEED = 20250618
 
-
 PE: MetricDefinition[WordProblemTable] = uniformity_metric(
     "pe",
     lambda table: table.correct,
@@ -190,7 +189,6 @@ NO_NUMBER_RATE: MetricDefinition[WordProblemTable] = _mean(
     slices=("family",),
     description="Share of answers without a number.",
 )
-
 
 _IS_NEO = np.array([pronoun_families()[family].pronoun_class == "neo" for family in COLUMNS])
 

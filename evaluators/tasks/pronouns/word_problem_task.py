@@ -26,14 +26,14 @@ from evaluators.baseline import Facts
 from evaluators.task import Asked, ItemFacts, Prompt, Read, Task
 from evaluators.tasks.pronouns.detectors.final_number import TOO_LONG, final_number, published_number
 from evaluators.tasks.pronouns.family_rates import AnswerTable
-from evaluators.tasks.pronouns.text_prompts import generation_prompts
-from evaluators.tasks.pronouns.text_readings import (
+from evaluators.tasks.pronouns.texts import (
     NO_NUMBER,
     REFUSED,
     UNREAD,
     ReadAnswer,
     all_or_none,
     family_groups,
+    generation_prompts,
     read_texts,
 )
 from schemas.documents.record import Exchange, Record
@@ -146,7 +146,9 @@ class WordProblemTable(AnswerTable):
     def published_correct(self) -> FloatArray:
         """Correctness by the number that the published code extracts, 1 or 0."""
         return self.mask(
-            lambda answer: answer.target is not None and published_number(answer.text) == float(_target(answer))
+            lambda answer: (
+                answer.target is not None and published_number(answer.text) == float(_number(answer.target, answer))
+            )
         ).astype(np.float64)
 
 
@@ -154,19 +156,11 @@ def is_right_number(answer: ReadAnswer) -> bool:
     """Return True if the number in an answer is the right one."""
     if answer.reading in (None, REFUSED, NO_NUMBER, TOO_LONG) or answer.target is None:
         return False
-    return abs(_number(answer.reading or "", answer) - _target(answer)) <= TOLERANCE
-
-
-def _target(answer: ReadAnswer) -> Fraction:
-    return _number(answer.target or "", answer)
+    return abs(_number(answer.reading or "", answer) - _number(answer.target, answer)) <= TOLERANCE
 
 
 def _number(text: str, answer: ReadAnswer) -> Fraction:
-    """Return a number in a record, which may come from a stranger.
-
-    Raises:
-        DataError: the text is not a number.
-    """
+    """Return a number in a record, which may come from a stranger, or raise a DataError that names the record."""
     if _NUMBER.fullmatch(text) is None:
         raise DataError(f"record '{answer.item_id[:60]}': '{text[:40]}' is no number; run or import the model again")
     return Fraction(text)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from evaluators.calibration.reweighting.rules_file import read_rules
+from evaluators.calibration.reweighting.rules import read_rules
 from tests.commands import run
 from tests.evaluators.commands.made_shares import (
     NAMES,

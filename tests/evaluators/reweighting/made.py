@@ -7,15 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from biasboard.ground.columns import FloatArray, IntArray
-from evaluators.calibration.reweighting.problem import (
-    DEFAULT_SCHEDULE,
-    PAPER_RULES,
-    Annealing,
-    Objective,
-    ObjectiveName,
-    Problem,
-)
-from evaluators.calibration.reweighting.rules import RuleSet
+from evaluators.calibration.reweighting.problem import DEFAULT_SCHEDULE, Annealing, Objective, ObjectiveName, Problem
+from evaluators.calibration.reweighting.rules import PAPER_RULES, RuleSet
 
 
 class Made(NamedTuple):

@@ -17,9 +17,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from biasboard.ground.errors import DataError
 from evaluators.calibration.reweighting.estimator import Reweighter
-from evaluators.calibration.reweighting.fitting import PRESETS, FitSettings, fit_rules
+from evaluators.calibration.reweighting.fitting import PRESETS, FitSettings, document_of, fit_rules
 from evaluators.calibration.reweighting.problem import Annealing
-from evaluators.calibration.reweighting.rules_file import document_of, rules_of, write_rules
+from evaluators.calibration.reweighting.rules import rules_of, write_rules
 from tests.evaluators.reweighting import oracle
 from tests.evaluators.reweighting.made import Made, biased, tied
 

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from biasboard.ground.columns import FloatArray, IntArray
-from evaluators.calibration.reweighting.problem import OBJECTIVES, Objective, ObjectiveName
+from evaluators.calibration.reweighting.problem import Objective, ObjectiveName
 from evaluators.calibration.reweighting.rules import N_FUNCTIONS, TRIANGLES, RuleSet, membership, prepared
 from evaluators.calibration.reweighting.top_two import TopTwo
 from tests.evaluators.reweighting import oracle
 from tests.evaluators.reweighting.made import Made, biased, tied
 
 FULL = RuleSet()
-every_objective = pytest.mark.parametrize("name", OBJECTIVES)
+every_objective = pytest.mark.parametrize("name", get_args(ObjectiveName))
 
 
 def test_every_rule_has_its_published_number() -> None:
@@ -81,9 +81,8 @@ def objective(name: ObjectiveName, targets: list[int], predicted: list[int], n_c
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=4, max_size=40))
 def test_objectives_are_those_of_plain_loops(pairs: list[tuple[int, int]]) -> None:
-    assert get_args(ObjectiveName) == OBJECTIVES
     targets, predicted = [0, 1, *(pair[0] for pair in pairs)], [0, 0, *(pair[1] for pair in pairs)]
-    for name in OBJECTIVES:
+    for name in get_args(ObjectiveName):
         expected = oracle.objective(name, targets, predicted, 4)
         assert objective(name, targets, predicted, 4) == pytest.approx(expected, abs=1e-9)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 from biasboard.ground.columns import FloatArray
 from evaluators.calibration.reweighting.fitting import Fit, FitSettings, fit_rules
-from evaluators.calibration.reweighting.problem import OBJECTIVES, Annealing, ObjectiveName
+from evaluators.calibration.reweighting.problem import Annealing, ObjectiveName
 from evaluators.calibration.reweighting.rules import RuleSet, prepared
 from evaluators.calibration.reweighting.solvers import SOLVERS, anneal, balanced_log_weights, equalising_steps
 from tests.evaluators.reweighting import oracle
@@ -20,7 +20,7 @@ from tests.evaluators.reweighting.made import Made, biased, problem_of
 
 SHORT = Annealing(cooling=0.75, stop_ratio=1e-2, moves_per_level=60, n_restarts=1)
 every_solver = pytest.mark.parametrize("solver", SOLVERS)
-every_objective = pytest.mark.parametrize("objective", OBJECTIVES)
+every_objective = pytest.mark.parametrize("objective", get_args(ObjectiveName))
 
 
 def fitted(made: Made, **choices: Any) -> Fit:

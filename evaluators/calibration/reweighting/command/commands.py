@@ -28,23 +28,19 @@ from evaluators.calibration.reweighting.accuracy_report import (
 )
 from evaluators.calibration.reweighting.command.inputs import (
     PREDICTED,
+    PREFIX,
     InputChoice,
     LabelledRows,
     are_numbers,
     read_rows,
-    share_names,
 )
-from evaluators.calibration.reweighting.fitting import PRESETS, fit_rules, preset_settings
-from evaluators.calibration.reweighting.rules import prepared
-from evaluators.calibration.reweighting.rules_file import document_of, read_rules, rules_of, write_rules
+from evaluators.calibration.reweighting.fitting import PRESETS, document_of, fit_rules, preset_settings
+from evaluators.calibration.reweighting.rules import prepared, read_rules, rules_of, write_rules
 
-_WIDTH = 120
-"""Width of the table if standard output is no terminal."""
 Input: TypeAlias = Annotated[
     Path,
     typer.Argument(
-        metavar="FILE",
-        help="CSV, Parquet or NPZ file of class probabilities, or the folder of a finished run.",
+        metavar="FILE", help="CSV, Parquet or NPZ file of class probabilities, or the folder of a finished run."
     ),
 ]
 
@@ -79,7 +75,13 @@ def evaluate_command(
         for line in losses(rows.targets, predictions["before"], predictions["after"], rows.classes):
             print(f"warning: {visible(line)}")
     if measures is not None:
-        _write_measures(measures, title, reports)
+        with replacing(measures) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(["rows", "correction", *ReportedValue._fields])
+            for correction, report in reports.items():
+                for kind, name, *numbers in report:
+                    writer.writerow([protected(title), correction, kind, protected(name), *numbers])
+        print(f"measures {measures}")
 
 
 @one_line_errors()
@@ -112,13 +114,13 @@ def fit_command(
             raise ConfigError(f"{out}: exists and holds no rules; choose another name for --out") from error
     with working(f"reading {path}"):
         rows = read_rows(path, choice)
-    with working(f"fitting {len(rows.classes)} classes on {len(rows):,} rows"):
+    with working(f"fitting {len(rows.classes)} classes on {len(rows.labels):,} rows"):
         fit = fit_rules(rows.probabilities, rows.targets, settings, rows.classes)
         # Stored as numbers if all names are, so that they equal numeric labels in Python.
         names = [int(name) for name in rows.classes] if are_numbers(rows.classes) else rows.classes
     write_rules(out, document_of(fit, settings, names))
     _print_notes(rows)
-    if fit.is_uncorrected:
+    if fit.ranks[0] == min(fit.ranks):
         print("warning: nothing better than the uncorrected probabilities was found; these rules change nothing")
     for note in fit.report.notes:
         print(f"warning: {visible(note)}")
@@ -152,7 +154,8 @@ def apply_command(
         probabilities = prepared(rows.probabilities, stored.map)
         indices = fitted.predict(probabilities)
         added = {PREDICTED: [rows.classes[index] for index in indices.tolist()]}
-        added |= dict(zip(share_names(rows.classes), fitted.shares(probabilities).T, strict=True))
+        shares = fitted.shares(probabilities).T
+        added |= {f"{PREFIX}{name}": of_class for name, of_class in zip(rows.classes, shares, strict=True)}
         frame = pd.concat([rows.columns, pd.DataFrame(added)], axis=1)
         with replacing(out) as temporary:
             if out.suffix == ".parquet":
@@ -161,7 +164,7 @@ def apply_command(
                 frame.map(_cell).rename(columns=_cell).to_csv(temporary, index=False, lineterminator="\n")
     _print_notes(rows)
     n_changed = int((indices != rows.probabilities.argmax(axis=1)).sum())
-    print(f"{n_changed:,} of {len(rows):,} predictions changed")
+    print(f"{n_changed:,} of {len(rows.labels):,} predictions changed")
     if fitted.has_functions:
         print("warning: the shares come from membership functions: they rank the classes of a row, no more")
     print(f"predictions {out}")
@@ -195,7 +198,7 @@ def _print_reports(title: str, reports: Mapping[str, AccuracyReport]) -> None:
             table.add_row(TITLES[one.name], "", *_cells(values))
     console = Console()
     # In a file, lines may be longer than rich takes them to be.
-    (console if console.is_terminal else Console(width=max(console.width, _WIDTH))).print(table)
+    (console if console.is_terminal else Console(width=max(console.width, 120))).print(table)
     for one in [*reports.values()][-1]:
         if one.reason is not None and one.kind == "measure":
             print(f"without a value: {TITLES[one.name]} ({one.reason})")
@@ -208,17 +211,6 @@ def _cells(values: Sequence[ReportedValue]) -> Iterator[str]:
         yield "" if one.low is None else f"{one.low:.4f} to {one.high:.4f}"
 
 
-def _write_measures(path: Path, title: str, reports: Mapping[str, AccuracyReport]) -> None:
-    """Write reports as CSV, with a row for each class and each measure."""
-    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["rows", "correction", *ReportedValue._fields])
-        for correction, report in reports.items():
-            for kind, name, *numbers in report:
-                writer.writerow([protected(title), correction, kind, protected(name), *numbers])
-    print(f"measures {path}")
-
-
 def _cell(value: object) -> object:
     """Return a value as a cell that is no formula; classes are often called -1 and 1, which are none."""
     return protected(value) if isinstance(value, str) and not re.fullmatch("-?[0-9]+", value) else value
@@ -226,6 +218,6 @@ def _cell(value: object) -> object:
 
 def _print_notes(rows: LabelledRows) -> None:
     """Print the number of rows and classes of an input, and notes about rows that were left out."""
-    print(f"{visible(rows.source)}: {len(rows):,} rows, {len(rows.classes)} classes")
+    print(f"{visible(rows.source)}: {len(rows.labels):,} rows, {len(rows.classes)} classes")
     for note in rows.notes:
         print(f"  {note}")

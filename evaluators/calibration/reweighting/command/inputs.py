@@ -30,7 +30,6 @@ from schemas.folders.run_folder import RESULT, finished_runs, read_complete_resu
 if TYPE_CHECKING:
     import pandas as pd
 
-_WHOLE = re.compile("0|-?[1-9][0-9]{0,17}")
 PREFIX = "p_"
 """Beginning of the names of columns with probabilities: in written files, and in read ones where no column bears the
 name of a class."""
@@ -38,18 +37,13 @@ PREDICTED = "predicted"
 """Name of the column with the predicted class in written files."""
 _ZIP = b"PK\x03\x04"
 """First bytes of an NPZ file, which is a ZIP archive."""
-_N_SHOWN = 60
 _ROW = "row {} (the first row is row 1)"
 listed = partial(plain_text.listed, most=12)
 """Function that joins names for messages, at most the first 12."""
 
 
 def _class_names(text: str) -> tuple[str, ...]:
-    """Return the names in a list of classes.
-
-    Raises:
-        ConfigError: it does not name two classes or more, each once.
-    """
+    """Return the names in a list of classes, which must be two at least, each once."""
     names = tuple(name for name in next(csv.reader([text], skipinitialspace=True), []) if name)
     if len({*names}) < max(len(names), LEAST_CLASSES):
         raise ConfigError(
@@ -88,55 +82,11 @@ class LabelledRows:
     notes: tuple[str, ...] = ()
     """Sentences about which rows were taken and which were left out."""
 
-    def __len__(self) -> int:
-        """Return the number of rows."""
-        return len(self.probabilities)
-
     @cached_property
     def targets(self) -> IntArray:
         """The index of the right class of each row, shape (n,); -1 without one."""
         indices = {name: index for index, name in enumerate(self.classes)}
         return np.array([-1 if label is None else indices.get(label, -1) for label in self.labels], dtype=np.int64)
-
-    def check(self, *, needs_labels: bool, gets_rules: bool) -> None:
-        """Check the classes, the probabilities and the labels, for what :func:`read_rows` is told.
-
-        Raises:
-            DataError: the first fault, with its place and its remedy.
-        """
-        if len(self.classes) < LEAST_CLASSES:
-            found = f"has {len(self.classes)} columns that bear the name of a label"
-            raise self._fault(f"{found}; give one per class, two at least, or name them with --classes")
-        with np.errstate(over="ignore"):
-            sums = self.probabilities.sum(axis=1)
-        for is_bad, problem in (
-            ((self.probabilities < 0).any(axis=1), "has a negative value; exponentiate logarithms first"),
-            (~np.isfinite(sums), "has no finite sum; give probabilities, not odds or their logarithms"),
-            (sums == 0, "has nothing but zeros; leave it out, since it says nothing about any class"),
-        ):
-            if is_bad.any():
-                raise self._fault(f"the row {problem}", int(is_bad.argmax()))
-        # Applying weights twice squares them, and nothing in the written file would show it.
-        if gets_rules and (again := {PREDICTED, *share_names(self.classes)}.intersection(self.columns)):
-            raise self._fault(
-                f"has a column '{next(name for name in self.columns if name in again)}' already, as corrected rows "
-                "have; apply rules to uncorrected probabilities, or rename the column"
-            )
-        if needs_labels:
-            for row in np.flatnonzero(self.targets < 0).tolist():
-                remedy = "correct it, or tell the columns of the classes with --classes"
-                wrong = f"label '{self.labels[row]}' is no class; have: {listed(self.classes)}; {remedy}"
-                raise self._fault(wrong if self.labels[row] else "has no label; leave it out", row)
-            if len({*self.labels}) < LEAST_CLASSES:
-                only = f"all {len(self)} rows are of class '{self.labels[0]}'"
-                raise self._fault(f"{only}; give rows of two classes at least")
-
-    def _fault(self, problem: str, row: int | None = None) -> DataError:
-        if row is None:
-            return DataError(f"{self.source}: {problem}")
-        of_item = "item_id" in self.columns
-        where = f"item '{self.columns['item_id'].iloc[row]}'" if of_item else _ROW.format(row + 1)
-        return DataError(f"{self.source}: {where}: {problem}")
 
 
 def read_rows(
@@ -163,8 +113,46 @@ def read_rows(
         raise ConfigError(f"{flag} picks records of a run, and {path} is a file; leave it out")
     else:
         rows = _table_rows(path, choice, wanted, needs_labels)
-    rows.check(needs_labels=needs_labels, gets_rules=wanted is not None)
+    _check(rows, needs_labels=needs_labels, gets_rules=wanted is not None)
     return rows
+
+
+def _check(rows: LabelledRows, *, needs_labels: bool, gets_rules: bool) -> None:
+    """Raise the first fault of classes, probabilities or labels, with its place and its remedy."""
+
+    def fault(problem: str, row: int | None = None) -> DataError:
+        if row is None:
+            return DataError(f"{rows.source}: {problem}")
+        of_item = "item_id" in rows.columns
+        where = f"item '{rows.columns['item_id'].iloc[row]}'" if of_item else _ROW.format(row + 1)
+        return DataError(f"{rows.source}: {where}: {problem}")
+
+    if len(rows.classes) < LEAST_CLASSES:
+        found = f"has {len(rows.classes)} columns that bear the name of a label"
+        raise fault(f"{found}; give one per class, two at least, or name them with --classes")
+    with np.errstate(over="ignore"):
+        sums = rows.probabilities.sum(axis=1)
+    for is_bad, problem in (
+        ((rows.probabilities < 0).any(axis=1), "has a negative value; exponentiate logarithms first"),
+        (~np.isfinite(sums), "has no finite sum; give probabilities, not odds or their logarithms"),
+        (sums == 0, "has nothing but zeros; leave it out, since it says nothing about any class"),
+    ):
+        if is_bad.any():
+            raise fault(f"the row {problem}", int(is_bad.argmax()))
+    # Applying weights twice squares them, and nothing in the written file would show it.
+    of_corrected = {PREDICTED, *(f"{PREFIX}{name}" for name in rows.classes)}
+    for name in rows.columns:
+        if gets_rules and name in of_corrected:
+            remedy = "apply rules to uncorrected probabilities, or rename the column"
+            raise fault(f"has a column '{name}' already, as corrected rows have; {remedy}")
+    if needs_labels:
+        for row in np.flatnonzero(rows.targets < 0).tolist():
+            remedy = "correct it, or tell the columns of the classes with --classes"
+            wrong = f"label '{rows.labels[row]}' is no class; have: {listed(rows.classes)}; {remedy}"
+            raise fault(wrong if rows.labels[row] else "has no label; leave it out", row)
+        if len({*rows.labels}) < LEAST_CLASSES:
+            only = f"all {len(rows.labels)} rows are of class '{rows.labels[0]}'"
+            raise fault(f"{only}; give rows of two classes at least")
 
 
 def _table_rows(path: Path, choice: InputChoice, wanted: tuple[str, ...] | None, needs_labels: bool) -> LabelledRows:
@@ -202,7 +190,7 @@ def _table_rows(path: Path, choice: InputChoice, wanted: tuple[str, ...] | None,
     for row, column in np.argwhere(np.isnan(numbers)).tolist():
         name = [*column_of.values()][column]
         raise DataError(
-            f"{path}: {_ROW.format(row + 1)}: column '{name}' is {str(frame[name][row])[:_N_SHOWN]!r}; give the "
+            f"{path}: {_ROW.format(row + 1)}: column '{name}' is {str(frame[name][row])[:60]!r}; give the "
             "probability of the class, or leave the row out"
         )
     return LabelledRows(
@@ -217,11 +205,7 @@ def _table_rows(path: Path, choice: InputChoice, wanted: tuple[str, ...] | None,
 
 
 def _arrays(path: Path, label_column: str) -> pd.DataFrame:
-    """Return the arrays ``probabilities`` (rows, classes), ``classes`` and, if given, ``labels`` of an NPZ file.
-
-    Raises:
-        DataError: they cannot be read, or take too much memory.
-    """
+    """Return the arrays ``probabilities`` (rows, classes), ``classes`` and, if given, ``labels`` of an NPZ file."""
     import pandas as pd
 
     from schemas.files import arrow_files
@@ -361,11 +345,6 @@ def _run_rows(path: Path, choice: InputChoice, wanted: tuple[str, ...] | None, n
     )
 
 
-def share_names(classes: Sequence[str]) -> list[str]:
-    """Return the names of the columns of corrected shares."""
-    return [f"{PREFIX}{name}" for name in classes]
-
-
 def are_numbers(names: Iterable[str]) -> bool:
     """Return True if all names are whole numbers in plain decimal form, of up to 18 digits."""
-    return all(map(_WHOLE.fullmatch, names))
+    return all(re.fullmatch("0|-?[1-9][0-9]{0,17}", name) for name in names)

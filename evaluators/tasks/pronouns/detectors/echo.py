@@ -47,12 +47,6 @@ def echo_end(text: str, prompt: str | None, families: FamiliesOf = families_of) 
     return _echo_of(prompt, families).end(text) if prompt and text else 0
 
 
-@lru_cache(maxsize=4096)
-def _echo_of(prompt: str, families: FamiliesOf) -> Echo:
-    # Cached because all baselines answer the same prompts.
-    return Echo(prompt, families)
-
-
 class Echo:
     """A prompt, prepared for finding its repetition in texts."""
 
@@ -99,3 +93,7 @@ class Echo:
                 if n_other > 1 + index // 8:
                     break
         return n
+
+
+# All baselines answer the same prompts.
+_echo_of = lru_cache(maxsize=4096)(Echo)

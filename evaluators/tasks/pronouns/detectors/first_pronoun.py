@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from evaluators.tasks.pronouns.detectors.echo import FamiliesOf, echo_end, without_echo
 from schemas.lexicon import families_of, pronoun_families
@@ -91,7 +91,7 @@ def all_families(text: str, prompt: str | None = None) -> list[tuple[float, tupl
     plain = plain_text(without_echo(text, prompt))
     found: list[tuple[float, tuple[str, ...]]] = []
     told = 0
-    for match, families in _detected(plain):
+    for match, families in _detected(plain, _families_at):
         if match.start() >= told:
             found.append((match.start() / len(plain), families))
         if families == ("he", "she") and (other := _OR.match(plain, match.end())) is not None:
@@ -110,13 +110,16 @@ class Pronoun(NamedTuple):
     """Words that say what else it can be; None if it can be nothing else."""
 
 
+FamiliesAt: TypeAlias = Callable[[str, re.Match[str]], tuple[str, ...]]
+
+
 class Detector(NamedTuple):
     """What finds the pronouns of a language that a model added to its prompt."""
 
     families_of: FamiliesOf
     """The pronouns of the language, of which a repeated prompt has the same."""
-    detected: Callable[[str], Iterator[tuple[re.Match[str], tuple[str, ...]]]]
-    """Function that yields the pronouns in a plain text, each with the families that it belongs to."""
+    families_at: FamiliesAt
+    """Function that returns the families to which a word in a plain text belongs; empty if it is no pronoun there."""
     doubt: Callable[[str, tuple[str, ...]], str | None]
     """Function that says what else a word that was detected can be; None if it can be nothing else."""
 
@@ -138,7 +141,7 @@ class Detector(NamedTuple):
         >>> ENGLISH.first_families("Somebody saw em.")
         ('e', 'ey')
         """
-        return _first_families(self.detected, without_echo(text, prompt, self.families_of))
+        return _first_families(without_echo(text, prompt, self.families_of), self.families_at)
 
     def pronouns(self, text: str, prompt: str | None = None) -> Iterator[Pronoun]:
         """Yield the pronouns in order, with their places in the text as it is.
@@ -150,18 +153,21 @@ class Detector(NamedTuple):
         """
         begin = echo_end(text, prompt, self.families_of)
         plain, places = plain_text_and_places(text[begin:])
-        for match, families in self.detected(plain):
+        for match, families in _detected(plain, self.families_at):
             doubt = self.doubt(match[0], families)
             start, end = (begin + places[offset] for offset in (match.start(), match.end() - 1))
             yield Pronoun(start, end + 1, families, None if doubt is None else f"“{match[0]}” {doubt}")
 
 
-@lru_cache(maxsize=8192)
-def _first_families(
-    detected: Callable[[str], Iterator[tuple[re.Match[str], tuple[str, ...]]]], text: str
-) -> tuple[str, ...]:
-    # Cached because baselines give the same answer thousands of times.
-    return next((families for _, families in detected(plain_text(text))), ())
+@lru_cache(maxsize=8192)  # Baselines give the same answer thousands of times.
+def _first_families(text: str, families_at: FamiliesAt) -> tuple[str, ...]:
+    return next((families for _, families in _detected(plain_text(text), families_at)), ())
+
+
+def _detected(text: str, families_at: FamiliesAt) -> Iterator[tuple[re.Match[str], tuple[str, ...]]]:
+    for match in _WORD.finditer(text):
+        if families := families_at(text, match):
+            yield match, families
 
 
 def plain_text(text: str) -> str:
@@ -250,13 +256,6 @@ def _backwards(text: str, end: int, pattern: re.Pattern[str]) -> str:
         if len(reversed_fit) < size:
             return reversed_fit[::-1]
         size *= 2
-
-
-def _detected(text: str) -> Iterator[tuple[re.Match[str], tuple[str, ...]]]:
-    for match in _WORD.finditer(text):
-        families = _families_at(text, match)
-        if families:
-            yield match, families
 
 
 def _families_at(text: str, match: re.Match[str]) -> tuple[str, ...]:
@@ -357,5 +356,5 @@ def _doubt(word: str, families: tuple[str, ...]) -> str | None:
     return "can also be a letter, a name or another word" if is_ambiguous else None
 
 
-ENGLISH = Detector(families_of, _detected, _doubt)
+ENGLISH = Detector(families_of, _families_at, _doubt)
 first_families, pronouns_of = ENGLISH.first_families, ENGLISH.pronouns

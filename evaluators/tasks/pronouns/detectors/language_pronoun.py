@@ -14,13 +14,12 @@ Words that stand for things (*el libro … él*, *la maison … elle*) are not t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from evaluators.tasks.pronouns.detectors.first_pronoun import Detector
 from schemas.lexicon.languages import LANGUAGE_CODES, Language, families_in, families_with
 
-_WORD = re.compile(r"[^\W\d_]+")
 _NEAR = 60
 """Number of characters before and after a word that count as its context."""
 _QUOTED_BEFORE, _QUOTED_AFTER = re.compile(r"[\"“„«»'\u2018]\s?$"), re.compile(r"\s?[\"”“»«'\u2019](?!\w)")
@@ -87,14 +86,10 @@ _PREPOSITION = re.compile(
 _BEFORE_VERB = re.compile(r"\s+(?:\w+(?:er|ir|re|oir)|a|ont|avait|est|était|en|fait|faisait|faut|dit|dire)\b")
 
 
-def _detected(language: Language, text: str) -> Iterator[tuple[re.Match[str], tuple[str, ...]]]:
-    for match in _WORD.finditer(text):
-        families = families_with(match[0], language)
-        if families and (used := _families_at(language, text, match, families)):
-            yield match, used
-
-
-def _families_at(language: Language, text: str, match: re.Match[str], families: tuple[str, ...]) -> tuple[str, ...]:
+def _families_at(language: Language, text: str, match: re.Match[str]) -> tuple[str, ...]:
+    families = families_with(match[0], language)
+    if not families:
+        return ()
     before = text[max(0, match.start() - _NEAR) : match.start()]
     after = text[match.end() : match.end() + _NEAR]
     if _QUOTED_BEFORE.search(before) and _QUOTED_AFTER.match(after):
@@ -174,11 +169,10 @@ _RULES: Mapping[Language, Callable[[str, str, str, bool], bool]] = {
     "french": _counts_in_french,
 }
 
-
 DETECTORS: Mapping[Language, Detector] = {
     language: Detector(
         partial(families_with, language=language),
-        partial(_detected, language),
+        partial(_families_at, language),
         # Words for things are not told from those for people.
         lambda word, families: "can also mean a thing, which nothing here tells apart",
     )
