@@ -13,14 +13,7 @@ from leaderboard.pages.markup import slug
 from leaderboard.pages.pictures import PageChart, make_picture
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.profiles import scope_of, tables_of
-from leaderboard.ranking.reproduced import (
-    ComparedPart,
-    CostOfModel,
-    ReproducedPaper,
-    Status,
-    costs_of,
-    reproduced,
-)
+from leaderboard.ranking.reproduced import ComparedPart, CostOfModel, ReproducedPaper, Status, costs_of, reproduced
 from leaderboard.ranking.rows import Scope
 from leaderboard.reproductions import citation_of, reproductions
 

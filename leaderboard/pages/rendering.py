@@ -18,15 +18,7 @@ from evaluators.runs.plan.estimate import rough_duration
 from leaderboard.benchmark_pages import load_pages, pages_of_benchmarks
 from leaderboard.model_facts import display_name, facts_of
 from leaderboard.pages import markup, table_files
-from leaderboard.pages.addresses import (
-    BASELINES,
-    anchor_of,
-    dataset_page,
-    model_page,
-    permalink,
-    row_anchor,
-    row_page,
-)
+from leaderboard.pages.addresses import BASELINES, anchor_of, dataset_page, model_page, permalink, row_anchor, row_page
 from leaderboard.pages.answers import computed_from, rule
 from leaderboard.pages.badges import Badge, make_badges
 from leaderboard.pages.choice_keys import answers_link, in_order
