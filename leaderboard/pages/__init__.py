@@ -9,7 +9,7 @@
       |  files for download (see below)                                      ^
       └─────────────>  CSV, Parquet, LaTeX, SVG  ────────────────────────────┘
 
-* Front page: *profile* (its table) and *shown_findings* (who leads, and findings).
+* Front page: *profile* (its table, who leads, and findings).
 * Page of a table: *tables* (its columns, rows and sentences, for results and indices alike), *pictures* (its charts).
 * Figures of all models of a benchmark, as its paper has them: *figures*.
 * Page of a model: *portraits* (headline measures and results), *badges*.

@@ -34,9 +34,17 @@ from leaderboard.pages.papers import STATUS_CLASSES, PaperView, assumptions, pap
 from leaderboard.pages.part_files import part_files
 from leaderboard.pages.pictures import PageChart, size_pictures
 from leaderboard.pages.portraits import facts_sentence, portraits
-from leaderboard.pages.profile import TINTS, FrontTable, all_parts, front_parts, front_table, profile_page
+from leaderboard.pages.profile import (
+    TINTS,
+    FrontTable,
+    all_parts,
+    front_parts,
+    front_table,
+    leaders,
+    profile_page,
+    shown_findings,
+)
 from leaderboard.pages.publishing import NO_SETTINGS, SiteSettings
-from leaderboard.pages.shown_findings import leaders, shown_findings
 from leaderboard.pages.suites import SuiteView, make_suites, suite_page
 from leaderboard.pages.tables import TableView, table_views
 from leaderboard.ranking.boards import Board
