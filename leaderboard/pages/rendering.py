@@ -31,7 +31,6 @@ from leaderboard.pages.model_list import listed_models, models_table, size_text,
 from leaderboard.pages.model_views import ModelView, make_models
 from leaderboard.pages.paper_files import bibtex, paper_latex, paper_markdown
 from leaderboard.pages.papers import STATUS_CLASSES, PaperView, assumptions, paper_views
-from leaderboard.pages.part_files import part_files
 from leaderboard.pages.pictures import PageChart, size_pictures
 from leaderboard.pages.portraits import facts_sentence, portraits
 from leaderboard.pages.profile import (
@@ -45,7 +44,7 @@ from leaderboard.pages.profile import (
     shown_findings,
 )
 from leaderboard.pages.publishing import NO_SETTINGS, SiteSettings
-from leaderboard.pages.suites import SuiteView, make_suites, suite_page
+from leaderboard.pages.suites import SuiteView, make_suites, part_files, suite_page
 from leaderboard.pages.tables import TableView, table_views
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.bounds import bounds_note
