@@ -67,9 +67,7 @@ _MAIN, _OPEN = "type2", "type1"
 
 
 def _stereotypes_help(results: Results) -> Finding | None:
-    both = list(
-        measured(results.get(_MAIN, ()), ("accuracy", {"stereotype": "pro"}), ("accuracy", {"stereotype": "anti"}))
-    )
+    both = measured(results.get(_MAIN, ()), ("accuracy", {"stereotype": "pro"}), ("accuracy", {"stereotype": "anti"}))
     helped = [each for each in both if is_above(each[1], each[2])]
     if len(both) < LEAST_MODELS or not helped:
         return None

@@ -60,7 +60,7 @@ def curves(
         decisive: Index of the position that orders the lines.
     """
     labels = row_names(lines)
-    named = named_rows([panel.rows for _, panels in columns for panel in panels], decisive)
+    named = _named_rows([panel.rows for _, panels in columns for panel in panels], decisive)
     looks = dict(zip(named, SERIES, strict=False))
     drawing = Drawing()
     width, left = (_NARROW if len(columns) > 1 else _WIDTH), 0.0
@@ -115,13 +115,8 @@ def _lines(plane: Plane, panel: Panel, labels: Sequence[str], looks: Mapping[int
         plane.drawing.text(plane.left + plane.width + 7, y, labels[row], colour=looks[row])
 
 
-def named_rows(panels: Sequence[Sequence[Sequence[Metric | None]]], decisive: int = -1) -> list[int]:
-    """Return the numbers of the rows that get names: the ends of each panel, then the first ones.
-
-    Args:
-        panels: Values by panel, row and position.
-        decisive: Index of the position whose values order the rows, or those before it where there are none.
-    """
+def _named_rows(panels: Sequence[Sequence[Sequence[Metric | None]]], decisive: int) -> list[int]:
+    """Return the numbers of the rows that get names: the ends of each panel at a position, then the first ones."""
     chosen: list[int] = []
     for rows in panels:
         known = {number: value for number, row in enumerate(rows) if (value := _value(row, decisive)) is not None}
@@ -131,7 +126,7 @@ def named_rows(panels: Sequence[Sequence[Sequence[Metric | None]]], decisive: in
     return sorted([*order][: len(SERIES)])
 
 
-def _value(row: Sequence[Metric | None], position: int = -1) -> float | None:
+def _value(row: Sequence[Metric | None], position: int) -> float | None:
     """Return the value at a position, or the last one before it."""
     until = row[: position % len(row) + 1]
     return next((metric.value for metric in reversed(until) if metric is not None and metric.value is not None), None)

@@ -301,15 +301,7 @@ def parts_of(entry: Entry, names: Sequence[str], memory: Memory) -> dict[str, Pa
 def _measured(
     records: RecordColumns, task: str, inputs: MetricInputs, names: Sequence[str], chance: Sequence[str]
 ) -> PartOfResult:
-    """Return one part.
-
-    Args:
-        records: All records of the part.
-        task: Name of the task that wrote them.
-        inputs: Corrections of calibrated metrics of the result's folder.
-        names: Metrics to compute with intervals.
-        chance: Metrics to compute without.
-    """
+    """Return the part that some records are all of, with intervals of the metrics that are not by chance."""
     definitions = {one.name: one for one in metric_definitions(task)}
     source = Measurement.of([records], task, inputs).source
     values = {}
