@@ -244,12 +244,7 @@ def _cell(
 ) -> Cell:
     """Return the value of a model, with the address of the answers behind it, or of its result if these are not shown.
 
-    Args:
-        column: Column of the value.
-        identity: Identity of the model; None if it was not asked under the conditions of the column.
-        tints: Tints of the column.
-        elsewhere: Page of its results under other conditions; None without any.
-        explored: Permanent links of the results whose answers the site shows.
+    Without an identity, it was not asked under the conditions of the column, but perhaps under others.
     """
     if identity is None:
         return Cell(None, None, elsewhere)
@@ -268,13 +263,7 @@ def tints_of(part: Profile) -> list[Mapping[str, Tint]]:
 
 
 def _tints(column: ProfileColumn, shown: frozenset[str], below: frozenset[str]) -> Mapping[str, Tint]:
-    """Return the tints of the models of a column, by identity: what the comparisons of its table say.
-
-    Args:
-        column: Column to tint.
-        shown: Identities of the models with a row.
-        below: Identities of those that are below the line of the default table.
-    """
+    """Return the tints of the models of a column, by identity: what the comparisons of its table say."""
     useless: dict[str, Tint] = {
         identity: "useless"
         for identity in column.metrics
