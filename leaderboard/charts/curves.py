@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from biasboard.ground.charts.drawing import DASHED, FIRST, MUTED, SERIES, TEXT, Chart, Drawing, width_of
-from biasboard.ground.charts.labels import row_names, shortened, spread
-from biasboard.ground.charts.planes import LINE_HEIGHT, Dot, Plane, number_text, ticks
+from biasboard.ground.charts.planes import LINE_HEIGHT, Dot, Plane, number_text, row_names, shortened, spread, ticks
 from leaderboard.charts.rows import Panel, interval_of
 from leaderboard.ranking.rank_ranges import rank_correlation
 from schemas.documents.result import Metric
