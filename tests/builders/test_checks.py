@@ -53,7 +53,6 @@ SPOILT: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
     ("", SOUND, {}),
     ("", SOUND, {"type": "type2", "referent": "cook", "claimed": Claims(pronoun="he", label="pro", case="nominative")}),
     ("one_sentence multi_sentence", f"{SOUND} Then it rained.", {}),
-    ("one_sentence", SOUND.removesuffix("."), {}),
     ("spelling spacing", SOUND.replace("met", "met "), {}),
     ("doubled_word", SOUND.replace("old", "old old"), {}),
     ("missing_occupation two_occupations", SOUND.replace("cook", "robot"), {}),
@@ -106,6 +105,7 @@ def test_each_check_finds_its_defect_and_no_other(checks: str, text: str, given:
     assert found == set(checks.split())
 
 
+@pytest.mark.slow
 def test_every_check_of_a_sentence_is_tried_and_sound_sentences_raise_no_alarm() -> None:
     assert {name for checks, *_ in SPOILT for name in checks.split()} == set(SENTENCE_CHECKS)
     items = [item for split in embedded.draft(limit=1_600).splits for item in split.items]

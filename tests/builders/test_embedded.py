@@ -128,7 +128,7 @@ def test_a_limit_keeps_whole_pairs_of_both_types_and_the_balance(limit: int) -> 
     assert abs(len(type1) - len(type2)) <= 2
     # A limit takes a new occupation pair as long as there is one.
     assert len({item.cluster for item in type2}) == min(len(type2) // 2, 395)
-    cells = Counter(
+    cells: Counter[tuple[bool, str]] = Counter(
         (item.referent == item.occupations[0], occupations()[str(item.referent)].stereotype) for item in type2
     )
     shares = [cells[cell] for cell in product((True, False), ("male", "female"))]

@@ -21,7 +21,6 @@ SENTENCE = "{Nom} {is|are} late, {pos} friend waits for {acc}, the blame is {psi
     ("family", "text"),
     [
         ("he", "He is late, his friend waits for him, the blame is his, and he knows it himself."),
-        ("she", "She is late, her friend waits for her, the blame is hers, and she knows it herself."),
         ("they", "They are late, their friend waits for them, the blame is theirs, and they know it themself."),
         ("ae", "Ae is late, aer friend waits for aer, the blame is aers, and ae knows it aerself."),
     ],

@@ -275,6 +275,7 @@ def test_labels_keep_their_signs_and_a_limit_is_not_below_their_number(tmp_path:
     assert check_labels(["b_c", "a"], "here") == ("a", "b c")
 
 
+@pytest.mark.slow
 def test_one_hundred_labels_are_built_from_files_like_those_of_cifar(tmp_path: Path) -> None:
     fine = [f"thing_{number:03}" for number in range(100)]
     folder = cifar_folder(tmp_path / "cifar", fine, n_train=3, n_test=2)

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from builders.dataset.output import rng_for
 from builders.dataset.own_csv import _QUOTE
@@ -65,6 +66,7 @@ def items_of(folder: Path) -> dict[str, list[LabelItem]]:
     }
 
 
+@pytest.mark.slow
 def test_a_file_becomes_a_task_in_whatever_form_it_is(tmp_path: Path) -> None:
     path, rows = tmp_path / "news.csv", made(140)
     write(path, rows)
@@ -96,6 +98,7 @@ def test_a_file_becomes_a_task_in_whatever_form_it_is(tmp_path: Path) -> None:
     assert (manifest.benchmark, manifest.licence, manifest.publish_refusal) == ("labelled_text", "CC0-1.0", None)
 
 
+@pytest.mark.slow
 def test_files_named_test_are_evaluated_and_nothing_else(tmp_path: Path) -> None:
     rows = made(120)
     write(tmp_path / "my_train.csv", rows)
@@ -163,6 +166,7 @@ def test_label_names_are_a_list_or_a_file_or_those_of_a_parquet_file(tmp_path: P
     assert [instance.label for instance in texts.train] == ["1", "0"]
 
 
+@pytest.mark.slow
 def test_a_dataset_of_the_hub_is_read_at_a_revision(tmp_path: Path) -> None:
     files = {}
     for split, rows in (("train", made(100)), ("test", made(20, start=500))):

@@ -14,7 +14,7 @@ from builders.dataset.own_csv import read_tables
 from builders.dataset.protected import packed
 from builders.synthbias.annotation.annotated import read_annotated
 from builders.synthbias.minimal_pairs import CheckedItems
-from builders.synthbias.own_sentences import FORM, check, draft
+from builders.synthbias.own_sentences import FORM, case_of_swap, check, draft
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import occupations
 
@@ -92,6 +92,7 @@ def test_a_missing_side_is_rejected_or_written_where_its_case_is_certain(tmp_pat
     assert [reject.rule for reject in checked(path).rejects] == ["unpaired"] * len(rows)
     done = checked(path, complete_pairs=True)
     assert [reject.rule for reject in done.rejects] == ["unsettled_case"] * 2
+    assert case_of_swap("The farmer met the nurse and offered ", "his", " help.") is None
     for (text, forms), (source, *_) in zip(cases.items(), rows, strict=True):
         if forms is not None:
             (swapped,) = [item for item in done.items if item.sentence == text.format(forms[1])]

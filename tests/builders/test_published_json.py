@@ -177,6 +177,7 @@ def test_examples_of_stereoset_have_two_sides_and_an_unrelated_text(tmp_path: Pa
     }
 
 
+@pytest.mark.slow
 def test_published_files_become_datasets(tmp_path: Path) -> None:
     age, dev = tmp_path / "Age.jsonl", tmp_path / "dev.json"
     age.write_text("\n".join(json.dumps(bbq(number, is_ambiguous=number % 2 == 0)) for number in range(8)))

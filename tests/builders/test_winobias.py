@@ -132,6 +132,7 @@ def real(shared_data: Path) -> Draft[CoreferenceItem]:
     return winobias.draft(shared_data / "winobias", limit=None)
 
 
+@pytest.mark.slow
 def test_the_published_files_give_every_line(real: Draft[CoreferenceItem], shared_data: Path) -> None:
     assert [(split.config, split.split, len(split.items)) for split in real.splits] == [
         (config, split, 792) for config in ("type1", "type2") for split in ("validation", "test")

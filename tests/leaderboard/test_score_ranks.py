@@ -242,8 +242,8 @@ def test_a_table_that_cannot_be_used_is_one_line_with_the_remedy(
 
 
 def test_nested_columns_are_named() -> None:
-    lists = wide().assign(Model=[["a"], ["b"], ["c"], ["d"]])
-    with pytest.raises(DataError, match="column 'Model' holds nested values"):
+    lists = pd.DataFrame({"model": [["a"], ["b"]], "task": ["t", "t"], "score": [1.0, 2.0]})
+    with pytest.raises(DataError, match="column 'model' holds nested values"):
         ranks(lists)
 
 

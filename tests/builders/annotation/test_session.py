@@ -148,12 +148,6 @@ def test_the_page_names_a_sentence_by_an_id_that_tells_nothing(annotated: Annota
     assert {vote.item_id for vote in read_state(tmp_path).rows} == {sentence.item_id}
 
 
-def test_a_sample_is_drawn_by_the_seed(annotated: AnnotatedDataset) -> None:
-    assert sampled_pairs(annotated, 4, 1) == sampled_pairs(annotated, 10, 1)[:4]
-    assert sampled_pairs(annotated, 10, 1) != sampled_pairs(annotated, 10, 2)
-    assert sorted(sampled_pairs(annotated, None, 1)) == sorted(annotated.pairs)
-
-
 class Client:
     """A client that says about itself what a test wants."""
 
