@@ -20,8 +20,8 @@ from leaderboard.model_facts import display_name
 from leaderboard.pages.addresses import anchor_of, model_page, row_page, table_page
 from leaderboard.pages.choice_keys import answers_link
 from leaderboard.ranking.boards import Board
-from leaderboard.ranking.bounds import top_note
 from leaderboard.ranking.profiles import Profile, ProfileColumn, profile_of, profiles_of, scope_of
+from leaderboard.ranking.rank_ranges import top_note
 from leaderboard.ranking.rows import Row
 from leaderboard.verify.entries import Entry, Provenance
 from schemas.documents.result import Metric
