@@ -175,8 +175,8 @@ def built_datasets(folder: Path) -> tuple[BuiltDataset, ...]:
     """
     found: dict[tuple[str, str], BuiltDataset] = {}
     for path in sorted(folder.glob(f"*/{MANIFEST}")):
-        card, text = path.with_name("README.md"), None
-        if card.is_file():
+        text: str | None = None
+        if (card := path.with_name("README.md")).is_file():
             check_readable(card)
             with card.open(encoding="utf-8", errors="replace") as file:
                 text = file.read(_MOST_CARD_CHARACTERS)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
 import jinja2
 from markupsafe import Markup
@@ -207,7 +208,7 @@ def templates() -> jinja2.Environment:
         keep_trailing_newline=True,
         trim_blocks=True,
     )
-    by_own_names = [
+    by_own_names: list[Callable[..., Any]] = [
         *(bounds_note, computed_from, display_name, explorer_link, model_page, permalink, profile_page, size_text),
         *(markup.bar, markup.front_matter, markup.metric_number, markup.number, markup.outside_text, markup.percent),
         *(markup.plain_markdown, markup.slug, markup.sort_key, markup.whisker),
@@ -225,7 +226,7 @@ def templates() -> jinja2.Environment:
             standing.crowd,
         ),
     }
-    of_globals = (dataset_page, facts_of, reported_tables, row_anchor, row_page, suite_page)
+    of_globals: list[Callable[..., Any]] = [dataset_page, facts_of, reported_tables, row_anchor, row_page, suite_page]
     environment.globals |= {function.__name__: function for function in of_globals}
     environment.globals["status_class"] = STATUS_CLASSES.__getitem__
     return environment
