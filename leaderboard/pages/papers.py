@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from leaderboard.benchmark_pages import Paper, load_pages
-from leaderboard.charts.bumps import BumpColumn, bump_chart
+from leaderboard.charts.curves import BumpColumn, bump_chart
 from leaderboard.pages.markup import slug
 from leaderboard.pages.pictures import PageChart, make_picture
 from leaderboard.ranking.boards import Board

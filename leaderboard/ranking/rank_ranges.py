@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray, IntArray
+from biasboard.ground.plain_text import listed
 from evaluators.statistics.jackknife import SEED, Deviations, draws, starts_of, variance_of
 
 LEVEL = 0.95
@@ -27,6 +28,7 @@ POWER = 0.8
 _N_DRAWS, _N_OF_OTHERS = 4000, 1000
 """Numbers of tables of equal models; the level of 5 % is then met to .3 % and .7 %."""
 _CLUSTERS_AT_A_TIME = 1024
+_MOST_NAMED = 12
 
 # Smaller differences can come from the order of floating-point sums.
 _NEGLIGIBLE = 1e-12
@@ -85,6 +87,29 @@ def rank_words(rank: RankRange) -> str:
     if rank.n_ranked == 1:
         return "the only model that can be ranked: nobody to compare with"
     return f"rank {rank} of {rank.n_ranked}"
+
+
+def detectable_note(difference: float | None, label: str) -> str:
+    """Return a sentence about the difference that a table can detect; empty if it is unknown.
+
+    Args:
+        difference: Difference that is detected with a probability of 80 %, adjusted for all pairs of a table.
+        label: Name of the metric that ranks.
+    """
+    if difference is None:
+        return ""
+    differ = f"Two models have to differ by about {difference:.2g} in {label}"
+    return f"{differ} to be told apart in 8 of 10 cases, if neither leaves answers out."
+
+
+def top_note(names: Sequence[str]) -> str:
+    """Return words on the models that no other ranked model is separably better than.
+
+    >>> top_note(["a", "b"]), top_note(["a"])
+    ('not beaten: a, b', 'alone at the top: a')
+    """
+    # Of several, one may stand behind a model that is beaten, so that none is called the best.
+    return f"{'not beaten' if len(names) > 1 else 'alone at the top'}: {listed(names, most=_MOST_NAMED)}"
 
 
 def by_rank(rank: RankRange | None) -> tuple[bool, tuple[int, ...]]:

@@ -19,13 +19,51 @@ from evaluators.runs.measure.index_values import Index
 from evaluators.scorer import WORD_LISTS
 from evaluators.statistics.jackknife import Deviations
 from leaderboard.benchmark_pages import Column
-from leaderboard.ranking.bounds import Bounds
 from leaderboard.ranking.duplicates import precedence
+from leaderboard.ranking.gates import is_settled, reasons_of, why_unranked
 from leaderboard.ranking.rank_ranges import NO_RANKING, Comparison, Contender, Ranking, RankRange, by_rank, rank
-from leaderboard.ranking.unranked import is_settled, reasons_of, why_unranked
 from leaderboard.verify.entries import Entry, model_label
 from schemas.documents.result import Metric, Model, Signature
 from schemas.documents.run_files import Scorer
+
+
+class Bounds(NamedTuple):
+    """The values of a metric if every missing unit counted as the worst or as the best that it could be.
+
+    The ranks need both, so that no model gains by leaving answers out.
+    """
+
+    worst: float
+    best: float
+
+
+def bounds_of(metric: Metric | None, missing_share: float = 0.0) -> Bounds | None:
+    """Return the bounds of a metric; None if it has no value, no ideal or no maximum.
+
+    Each missing unit, such as a pair with an answer that was refused, counts as one end of the metric's range and
+    weighs as much as each unit that was scored. For a mean over units these are its exact bounds. For other metrics the
+    same rule is a convention: it moves the value towards an end of the range by the share of missing units.
+
+    Args:
+        metric: Value of all items, with the numbers of scored and of missing units.
+        missing_share: Share of the answers that is missing within the units, as within the parts of a suite.
+    """
+    if metric is None or metric.value is None or metric.ideal is None or metric.maximum is None:
+        return None
+    total = metric.n + metric.n_excluded
+    missing = metric.n_excluded / total if total else 0.0
+    missing += (1 - missing) * missing_share
+    low, high = ((1 - missing) * metric.value + missing * end for end in (metric.minimum, metric.maximum))
+    ideal = metric.ideal
+    worst = max(low, high, key=lambda value: abs(value - ideal))
+    return Bounds(worst=worst, best=min(max(ideal, low), high))
+
+
+def bounds_note(bounds: Bounds | None) -> str:
+    """Return words for a cell about the bounds of its value; empty if no answer is missing."""
+    if bounds is None:
+        return ""
+    return f"{bounds.worst:.3f} to {bounds.best:.3f} with missing answers at their worst and best"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,13 +25,7 @@ from biasboard.ground.files import check_readable, held, replacing, sha256_file
 from biasboard.ground.memory import Memory, code_sha256, machine_memory
 from biasboard.ground.plugins import HINT
 from evaluators.benchmark import benchmarks
-from evaluators.runs.measure.answer_keys import (
-    MadeKey,
-    has_known_requests,
-    item_hashes_in,
-    key_name,
-    key_of_dataset,
-)
+from evaluators.runs.measure.answer_keys import MadeKey, has_known_requests, item_hashes_in, key_name, key_of_dataset
 from evaluators.runs.measure.recording import first_asked
 from evaluators.task import load_task, prompt_of
 from leaderboard.verify.entries import Match
