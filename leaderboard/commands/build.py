@@ -16,7 +16,6 @@ from biasboard.ground.memory import machine_memory
 from biasboard.ground.plain_text import printable
 from biasboard.ground.progress import steps
 from leaderboard.benchmark_pages import check_plug_ins
-from leaderboard.commands.results_option import accepted_results
 from leaderboard.commands.shared_options import DATASETS, AcceptedResults, DatasetsFolder, Fresh, KeysFolder
 from leaderboard.pages import publishing
 from leaderboard.pages.dataset_views import BuiltDataset, built_datasets, kept_keys
@@ -25,7 +24,7 @@ from leaderboard.pages.rendering import View, copies, generate, make_view, parqu
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.ranking.duplicates import with_own_identities
 from leaderboard.verify.baselines import with_baselines
-from leaderboard.verify.board_files import CONFIG, SITE, keys_folder, site_folder
+from leaderboard.verify.board_files import CONFIG, SITE, accepted_results, keys_folder, site_folder
 from leaderboard.verify.entries import Root
 from leaderboard.verify.keys import embedded_folder, open_book
 from leaderboard.verify.loading import load
