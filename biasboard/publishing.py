@@ -19,7 +19,7 @@ from leaderboard.commands.shared_options import DATASETS, DatasetsFolder, KeysFo
 from leaderboard.publish.published_results import PublishedResults, published_results
 from leaderboard.verify.board_files import keys_folder, results_folder
 from leaderboard.verify.keys import KeyBook, open_book
-from leaderboard.verify.public_files import public_files
+from leaderboard.verify.submissions import public_files
 from leaderboard.verify.verdicts import ensure_sound
 from schemas.folders.dataset_folder import MANIFEST
 from schemas.folders.run_folder import RESULT, find_runs, finished_runs, read_result

@@ -14,8 +14,7 @@ from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import held, sha256_file
 from leaderboard.verify.board_files import RESULTS
 from leaderboard.verify.entries import why_insufficient
-from leaderboard.verify.public_files import place_for
-from leaderboard.verify.submissions import read_register, why_not_owner, write_register
+from leaderboard.verify.submissions import place_for, read_register, why_not_owner, write_register
 from schemas.documents.board import Acceptance, Decision, Register
 from schemas.files import contract
 from schemas.folders.run_folder import RESULT, read_result

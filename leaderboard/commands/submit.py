@@ -17,8 +17,7 @@ from leaderboard.benchmark_pages import check_plug_ins
 from leaderboard.commands.shared_options import DATASETS, DatasetsFolder, KeysFolder
 from leaderboard.verify.board_files import RESULTS, holds_results, keys_folder, results_folder
 from leaderboard.verify.keys import open_book
-from leaderboard.verify.public_files import models_of, public_files
-from leaderboard.verify.submissions import prepare, write_submission
+from leaderboard.verify.submissions import models_of, prepare, public_files, write_submission
 from leaderboard.verify.verdicts import ensure_sound
 from schemas.folders.run_folder import finished_runs
 

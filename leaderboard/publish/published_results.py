@@ -23,7 +23,7 @@ from biasboard.ground.plain_text import listed, printable
 from biasboard.ground.progress import note
 from leaderboard.publish.results_card import MEASURES, card_of, write_measures
 from leaderboard.verify.intake import MOST_RESULT_BYTES
-from leaderboard.verify.public_files import PublicFiles, has_texts, models_of, place_for
+from leaderboard.verify.submissions import PublicFiles, has_texts, models_of, place_for
 from schemas.documents.result import Result
 from schemas.files import contract
 from schemas.folders.dataset_folder import CARD, MANIFEST

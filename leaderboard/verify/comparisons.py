@@ -31,7 +31,7 @@ from leaderboard.verify.entries import Root
 from leaderboard.verify.intake import FAULTS, read_untrusted, results_in
 from leaderboard.verify.isolation import StoppedWork, isolated
 from leaderboard.verify.keys import KeyBook, dataset_of
-from leaderboard.verify.public_files import hides_prompts, place_for
+from leaderboard.verify.submissions import hides_prompts, place_for
 from leaderboard.verify.verification import differences, scored_again, verified_entry
 from schemas.documents.board import Rerun
 from schemas.documents.record import Record, exchange_sha256

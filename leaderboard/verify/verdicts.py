@@ -19,9 +19,8 @@ from leaderboard.verify.entries import TEXTS_ELSEWHERE, Entry, LeftOut, Root, cl
 from leaderboard.verify.intake import FAULTS, Searched, read_untrusted, results_at, strange_files
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import Loaded, verified_apart
-from leaderboard.verify.public_files import place_for
 from leaderboard.verify.sketches import Sketch, SketchMaker, asked
-from leaderboard.verify.submissions import appearance, changes, read_submission
+from leaderboard.verify.submissions import appearance, changes, place_for, read_submission
 from schemas.documents.result import Result, metric_key
 from schemas.files.record_hashes import answers_sha256, joined_sha256
 from schemas.folders.run_folder import RESULT, find_runs, read_parts

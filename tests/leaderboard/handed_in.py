@@ -5,8 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from leaderboard.verify.public_files import public_files
-from leaderboard.verify.submissions import prepare, write_submission
+from leaderboard.verify.submissions import prepare, public_files, write_submission
 
 
 def hand_in(run: Path, results: Path, *, withhold: bool = False) -> Path:

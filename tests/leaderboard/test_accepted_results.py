@@ -17,8 +17,7 @@ from leaderboard.verify.entries import Root
 from leaderboard.verify.intake import strange_files
 from leaderboard.verify.keys import open_book
 from leaderboard.verify.loading import LoadedResults, load
-from leaderboard.verify.public_files import place_for
-from leaderboard.verify.submissions import read_submission
+from leaderboard.verify.submissions import place_for, read_submission
 from schemas.files.record_files import read_records
 from schemas.files.record_hashes import TEXT_ELSEWHERE, is_hashed
 from schemas.folders.run_folder import RESULT

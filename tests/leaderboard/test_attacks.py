@@ -26,8 +26,7 @@ from leaderboard.ranking.unranked import why_unranked
 from leaderboard.verify.comparisons import compare_scores
 from leaderboard.verify.entries import Entry
 from leaderboard.verify.keys import KeyBook
-from leaderboard.verify.public_files import place_for
-from leaderboard.verify.submissions import read_register, why_not_owner
+from leaderboard.verify.submissions import place_for, read_register, why_not_owner
 from schemas.documents.board import Rerun
 from schemas.documents.record import Record
 from schemas.folders.run_folder import find_runs, read_result

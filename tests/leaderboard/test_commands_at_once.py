@@ -16,8 +16,7 @@ from biasboard.ground.errors import BiasboardError
 from evaluators.runs.measure.answer_keys import key_name, key_of_dataset
 from leaderboard.commands.accept import accept
 from leaderboard.verify.keys import KeyBook, dataset_name, write_key
-from leaderboard.verify.public_files import place_for
-from leaderboard.verify.submissions import read_register
+from leaderboard.verify.submissions import place_for, read_register
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import find_runs, read_result
 from tests.evaluators.made_data import made_items, write_dataset

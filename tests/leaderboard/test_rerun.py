@@ -22,7 +22,7 @@ from leaderboard.commands.verify import _asked_again
 from leaderboard.verify import comparisons
 from leaderboard.verify.comparisons import rerun
 from leaderboard.verify.entries import is_reproduced
-from leaderboard.verify.public_files import place_for
+from leaderboard.verify.submissions import place_for
 from schemas.documents.board import Rerun
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Model, Normalisation, Result

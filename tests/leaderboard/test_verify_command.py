@@ -15,8 +15,7 @@ import pytest
 import yaml
 
 from leaderboard.verify.intake import results_at
-from leaderboard.verify.public_files import place_for
-from leaderboard.verify.submissions import DECIDING
+from leaderboard.verify.submissions import DECIDING, place_for
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_result
 from schemas.outputs.documents import Verdict, Verdicts

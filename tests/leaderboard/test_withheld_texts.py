@@ -21,7 +21,7 @@ from evaluators.runs.measure.rescoring import rescore
 from leaderboard.verify.comparisons import CompleteRuns
 from leaderboard.verify.entries import Root
 from leaderboard.verify.loading import load
-from leaderboard.verify.public_files import public_files
+from leaderboard.verify.submissions import public_files
 from leaderboard.verify.verdicts import judge
 from schemas.documents.base import as_row
 from schemas.documents.record import Exchange, exchange_sha256
