@@ -48,11 +48,11 @@ from leaderboard.pages.shown_findings import leaders, shown_findings
 from leaderboard.pages.suites import SuiteView, make_suites, suite_page
 from leaderboard.pages.tables import TableView, table_views
 from leaderboard.ranking.boards import Board
-from leaderboard.ranking.bounds import bounds_note
 from leaderboard.ranking.frames import Frames, frames_of
 from leaderboard.ranking.index_tables import Incomplete
 from leaderboard.ranking.profiles import scope_of
 from leaderboard.ranking.profiles import tables_of as tables_of_benchmark
+from leaderboard.ranking.rank_ranges import bounds_note
 from leaderboard.ranking.rows import Row, Scope
 from leaderboard.reproductions import reported_tables
 from leaderboard.verify.entries import Entry, LeftOut

@@ -8,8 +8,8 @@ from itertools import chain, zip_longest
 from evaluators.benchmark import load_benchmark
 from leaderboard.findings import LEAST_MODELS, Finding
 from leaderboard.model_facts import display_name
-from leaderboard.ranking.bounds import top_note
 from leaderboard.ranking.profiles import Profile
+from leaderboard.ranking.rank_ranges import top_note
 from leaderboard.verify.entries import Entry
 
 _MOST_OWN = 4

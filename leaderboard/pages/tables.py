@@ -23,9 +23,9 @@ from leaderboard.pages.exports import Files
 from leaderboard.pages.markup import metric_number, slug
 from leaderboard.pages.pictures import PageChart, index_pictures, results_pictures
 from leaderboard.ranking.boards import Board, table_title
-from leaderboard.ranking.bounds import detectable_note, top_note
 from leaderboard.ranking.gates import Named, best_useless, solved_note
 from leaderboard.ranking.profiles import scope_of, tables_of
+from leaderboard.ranking.rank_ranges import detectable_note, top_note
 from leaderboard.ranking.rows import Row, Table
 from leaderboard.verify.entries import Entry, adapters_of
 from schemas.documents.result import Metric, Result

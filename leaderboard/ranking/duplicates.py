@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 from biasboard.ground import strict_json
-from leaderboard.ranking.unranked import is_settled, why_unranked
+from leaderboard.ranking.gates import is_settled, why_unranked
 from leaderboard.verify.entries import Entry, Match, claimed_identity, model_label
 from leaderboard.verify.sketches import asked
 from schemas.documents.result import Model

@@ -11,11 +11,10 @@ from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.example_sets import set_tables
 from evaluators.runs.measure.index_values import Index, ModelResults, ScoredResult, index_of, results_by_model
 from leaderboard.benchmark_pages import load_pages
-from leaderboard.ranking.bounds import Bounds, bounds_of
 from leaderboard.ranking.duplicates import precedence
-from leaderboard.ranking.gates import in_config, why_own_shut
+from leaderboard.ranking.gates import MIN_ANSWERED, in_config, is_settled, why_own_shut, why_unranked
+from leaderboard.ranking.rank_ranges import Bounds, bounds_of
 from leaderboard.ranking.rows import RankableValue, Row, Scope, Table, compared, ranked_by
-from leaderboard.ranking.unranked import MIN_ANSWERED, is_settled, why_unranked
 from leaderboard.verify.entries import Entry, model_label
 from schemas.documents.result import Result
 

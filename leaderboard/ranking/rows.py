@@ -19,10 +19,9 @@ from evaluators.runs.measure.index_values import Index
 from evaluators.scorer import WORD_LISTS
 from evaluators.statistics.jackknife import Deviations
 from leaderboard.benchmark_pages import Column
-from leaderboard.ranking.bounds import Bounds
 from leaderboard.ranking.duplicates import precedence
-from leaderboard.ranking.rank_ranges import NO_RANKING, Comparison, Contender, Ranking, RankRange, by_rank, rank
-from leaderboard.ranking.unranked import is_settled, reasons_of, why_unranked
+from leaderboard.ranking.gates import is_settled, reasons_of, why_unranked
+from leaderboard.ranking.rank_ranges import NO_RANKING, Bounds, Comparison, Contender, Ranking, RankRange, by_rank, rank
 from leaderboard.verify.entries import Entry, model_label
 from schemas.documents.result import Metric, Model, Signature
 from schemas.documents.run_files import Scorer

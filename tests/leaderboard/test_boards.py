@@ -14,10 +14,10 @@ import pytest
 
 from leaderboard.pages.rendering import generate, make_view, parquet_files
 from leaderboard.ranking.boards import Board, assemble, table_title
+from leaderboard.ranking.gates import BY_INDEX, reasons_of, why_unranked
 from leaderboard.ranking.index_tables import why_all_shut
 from leaderboard.ranking.rank_ranges import RankRange
 from leaderboard.ranking.rows import Row, Table
-from leaderboard.ranking.unranked import BY_INDEX, reasons_of, why_unranked
 from leaderboard.verify.entries import Entry, Match, Root
 from schemas.documents.result import Counts, Signature, SplitCounts
 from tests.leaderboard.made_keys import load_known

@@ -18,10 +18,10 @@ from evaluators.scorer import quick_scorers
 from evaluators.task import load_task
 from leaderboard.pages.tables import table_views
 from leaderboard.ranking.boards import Board, assemble
+from leaderboard.ranking.gates import why_unranked
 from leaderboard.ranking.profiles import tables_of
 from leaderboard.ranking.rank_ranges import RankRange
 from leaderboard.ranking.rows import RankableValue, Table, compared
-from leaderboard.ranking.unranked import why_unranked
 from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.loading import LoadedResults
 from schemas.documents.board import Acceptance

@@ -14,8 +14,7 @@ from scipy import stats
 from biasboard.ground.columns import FloatArray
 from evaluators.statistics.jackknife import Deviations, deviations_of
 from evaluators.statistics.record_tables import mean
-from leaderboard.ranking.bounds import Bounds, bounds_of
-from leaderboard.ranking.rank_ranges import LEVEL, POWER, Contender, Ranking, RankRange, rank
+from leaderboard.ranking.rank_ranges import LEVEL, POWER, Bounds, Contender, Ranking, RankRange, bounds_of, rank
 from tests.bench.bench_uneven_clusters import SETTINGS, ranked
 from tests.schemas import examples
 

@@ -24,7 +24,7 @@ from leaderboard.pages.rendering import View, generate, make_view
 from leaderboard.pages.shown_findings import leaders, shown_findings
 from leaderboard.pages.tables import TableView
 from leaderboard.ranking.boards import assemble
-from leaderboard.ranking.unranked import BY_INDEX
+from leaderboard.ranking.gates import BY_INDEX
 from leaderboard.verify.entries import Entry
 from schemas.documents.result import CORRUPTED, Interval, Metric, metric_key
 from tests.schemas import examples

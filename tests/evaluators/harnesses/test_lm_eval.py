@@ -23,7 +23,7 @@ from evaluators.runs.plan.exported_questions import exported_task
 from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.selection import select
 from evaluators.task import Asked, load_task
-from leaderboard.ranking.unranked import why_unranked
+from leaderboard.ranking.gates import why_unranked
 from leaderboard.verify.entries import Root
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import Run, read_run
