@@ -27,22 +27,6 @@ def is_settled(entry: Entry) -> bool:
     return entry.acceptance is not None and entry.acceptance.decision != "withdrawn"
 
 
-def reasons_of(unranked: str | None, shut: str | None, *, is_limited: bool = False) -> tuple[str, ...]:
-    """Return what a row says about its missing rank: why it has none, and why it is below the line if that differs.
-
-    That an index ranks is said once above the table, and not in each of its rows. A limited run says only that it is
-    one: which baseline it beats is open until all items are asked.
-
-    Args:
-        unranked: Reason why the row has no rank; None if it has one.
-        shut: Reason why the model is not shown to achieve more than a baseline; None if it is.
-        is_limited: True if only some items were asked.
-    """
-    if is_limited and unranked is not None:
-        return (unranked,)
-    return tuple(reason for reason in dict.fromkeys((unranked, shut)) if reason not in (None, BY_INDEX))
-
-
 def why_unranked(entry: Entry) -> str | None:
     """Return why a result cannot be ranked, regardless of its metrics; None if it can be."""
     if entry.is_baseline:

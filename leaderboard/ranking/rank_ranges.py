@@ -81,6 +81,8 @@ class Contender:
     """Value of the metric with all missing answers at their worst."""
     best: float
     """Value with all missing answers at their best; equal to ``worst`` if none are missing."""
+    value: float
+    """Value of the given answers alone."""
     deviations: Deviations | None
     """Deviations of the value; None if there are too few clusters for an interval."""
     model: str | None = None
@@ -89,18 +91,11 @@ class Contender:
     """False for all rows of a model but one: they have ranks among the other models, and change none."""
     is_ranked: bool = True
     """False for a model that has no rank: it is compared with the others, and changes none of their ranks."""
-    value: float | None = None
-    """Value of the given answers alone; None for the middle of ``worst`` and ``best``."""
 
     @property
     def is_in_family(self) -> bool:
         """True if the model counts among the ranks of others."""
         return self.is_ranked and self.is_counted
-
-    @property
-    def given(self) -> float:
-        """The value of the given answers."""
-        return (self.worst + self.best) / 2 if self.value is None else self.value
 
 
 class RankRange(NamedTuple):
@@ -280,7 +275,7 @@ def rank(candidates: Sequence[Contender], *, ideal: float, largest: float = math
 def _toward(candidate: Contender, ideal: float) -> Deviations:
     """Return the deviations of a model's distance to the ideal."""
     assert candidate.deviations is not None
-    lead = candidate.given - ideal
+    lead = candidate.value - ideal
     # A model at the ideal itself, such as an estimate of evenness that ends there, varies on the side of all others:
     # below 1, or above 0.
     return candidate.deviations * math.copysign(1.0, lead if lead else 0.5 - ideal)
@@ -493,7 +488,7 @@ def _comparisons(
     for first, second in itertools.combinations(ordered, 2):
         # The difference is that of the distances whatever the missing answers are.
         difference, half_width, p_value = judged.get((first.name, second.name), (0.0, None, None))
-        lead = abs(second.given - ideal) - abs(first.given - ideal)
+        lead = abs(second.value - ideal) - abs(first.value - ideal)
         outcome: Outcome = "unknown" if p_value is None else "tied"
         if p_value is not None and p_value < 1 - LEVEL:
             outcome = "first" if difference < 0 else "second"

@@ -25,7 +25,7 @@ from leaderboard.ranking.rows import Row, Table
 from leaderboard.reproductions import table_of_file
 from leaderboard.verify.entries import Entry
 from schemas.documents.reported_table import ReportedTable
-from schemas.documents.reproduction import Claim, PaperMeasure, PaperModel, PaperPart, Reproduction
+from schemas.documents.reproduction import Claim, NumberList, PaperMeasure, PaperModel, PaperPart, Reproduction
 from schemas.documents.result import Metric
 
 Status: TypeAlias = Literal[
@@ -92,15 +92,6 @@ class ComparedRow(NamedTuple):
     cells: Mapping[str, ComparedCell]
 
 
-class Recounted(NamedTuple):
-    """A list of printed numbers with what the paper and we compute from it."""
-
-    label: str
-    numbers: tuple[float, ...]
-    printed: Mapping[str, float]
-    ours: Mapping[str, float]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedPart:
     """A table or figure of the paper with what there is of it here."""
@@ -110,7 +101,8 @@ class ComparedPart:
     columns: tuple[str, ...]
     """Keys of the columns that are compared, or that the paper prints, if nothing is."""
     rows: tuple[ComparedRow, ...]
-    recounted: tuple[Recounted, ...]
+    recounted: tuple[tuple[NumberList, Mapping[str, float]], ...]
+    """Each list of printed numbers with what we compute from it."""
     models: tuple[str, ...]
     """Ids of the models with a value here."""
     status: Status
@@ -280,10 +272,6 @@ class ReproducedPaper:
     claims: tuple[TestedClaim, ...]
     parts: tuple[ComparedPart, ...]
 
-    def n_of(self, status: Status) -> int:
-        """Return the number of tables and figures of a status."""
-        return sum(part.status == status for part in self.parts)
-
 
 def reproduced(name: str, paper: Reproduction, board: Board) -> ReproducedPaper:
     """Compare a paper with the results of a board."""
@@ -408,12 +396,7 @@ def _compared(part: PaperPart, paper: Reproduction, look: _Lookup) -> ComparedPa
         for model in others
     ]
     functions = {name: of for one in paper.benchmarks for name, of in load_pages(one).recounts.items()}
-    recounted = [
-        Recounted(
-            one.label, one.numbers, one.printed, {name: float(functions[name](one.numbers)) for name in one.printed}
-        )
-        for one in part.lists
-    ]
+    recounted = [(one, {name: float(functions[name](one.numbers)) for name in one.printed}) for one in part.lists]
     values = [ours for of_key in found.values() for ours in of_key.values()]
     status: Status = "run here on small models" if values else "needs these models"
     if part.impossible is not None:

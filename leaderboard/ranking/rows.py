@@ -20,7 +20,7 @@ from evaluators.scorer import WORD_LISTS
 from evaluators.statistics.jackknife import Deviations
 from leaderboard.benchmark_pages import Column
 from leaderboard.ranking.duplicates import precedence
-from leaderboard.ranking.gates import is_settled, reasons_of, why_unranked
+from leaderboard.ranking.gates import BY_INDEX, is_settled, why_unranked
 from leaderboard.ranking.rank_ranges import NO_RANKING, Bounds, Comparison, Contender, Ranking, RankRange, by_rank, rank
 from leaderboard.verify.entries import Entry, model_label
 from schemas.documents.result import Metric, Model, Signature
@@ -110,9 +110,16 @@ class Row:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """What the row says about its missing rank."""
-        is_limited = any(entry.match.extent == "slice" for entry in self.entries)
-        return () if self.is_baseline else reasons_of(self.unranked, self.shut, is_limited=is_limited)
+        """What the row says about its missing rank: why it has none, and why it is below the line if that differs.
+
+        That an index ranks is said once above the table, and not in each of its rows. A limited run says only that it
+        is one: which baseline it beats is open until all items are asked.
+        """
+        if self.is_baseline:
+            return ()
+        if self.unranked is not None and any(entry.match.extent == "slice" for entry in self.entries):
+            return (self.unranked,)
+        return tuple(reason for reason in dict.fromkeys((self.unranked, self.shut)) if reason not in (None, BY_INDEX))
 
     def metric(self, name: str, group: Mapping[str, str] | None = None) -> Metric | None:
         """Return an index, or a metric of the only result on a slice or by default on all items; None without one."""
