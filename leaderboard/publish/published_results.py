@@ -11,14 +11,7 @@ from typing_extensions import override
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
-from biasboard.ground.hub_publishing import (
-    MOST_NAMES,
-    OF_THE_HUB,
-    HubRepository,
-    LocalFiles,
-    Publication,
-    differences,
-)
+from biasboard.ground.hub_publishing import MOST_NAMES, OF_THE_HUB, HubRepository, LocalFiles, Publication, differences
 from biasboard.ground.plain_text import listed, printable
 from biasboard.ground.progress import note
 from leaderboard.publish.results_card import MEASURES, card_of, write_measures

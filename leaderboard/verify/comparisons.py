@@ -36,13 +36,7 @@ from leaderboard.verify.verification import differences, scored_again, verified_
 from schemas.documents.board import Rerun
 from schemas.documents.record import Record, exchange_sha256
 from schemas.documents.result import TOLERANCE, Result, Signature
-from schemas.folders.run_folder import (
-    RESULT,
-    SUBMIT_AGAIN,
-    StoredParts,
-    read_parts,
-    read_result,
-)
+from schemas.folders.run_folder import RESULT, SUBMIT_AGAIN, StoredParts, read_parts, read_result
 
 
 def rerun(path: Path, backend: Backend, datasets: Path, n: int, *, seed: int) -> tuple[Rerun, tuple[str, ...]]:

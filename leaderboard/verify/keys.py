@@ -25,13 +25,7 @@ from biasboard.ground.files import check_readable, held, replacing, sha256_file
 from biasboard.ground.memory import Memory, code_sha256, machine_memory
 from biasboard.ground.plugins import HINT
 from evaluators.benchmark import benchmarks
-from evaluators.runs.measure.answer_keys import (
-    MadeKey,
-    has_known_requests,
-    item_hashes_in,
-    key_name,
-    key_of_dataset,
-)
+from evaluators.runs.measure.answer_keys import MadeKey, has_known_requests, item_hashes_in, key_name, key_of_dataset
 from evaluators.runs.measure.recording import first_asked
 from evaluators.task import load_task, prompt_of
 from leaderboard.verify.entries import Match
@@ -71,12 +65,7 @@ class KeyBook:
     """The answer keys that a board knows: those in a folder, and those of datasets on this machine or in the code."""
 
     def __init__(
-        self,
-        keys: Path | None,
-        datasets: Path | None = None,
-        *,
-        embedded: Path | None = None,
-        may_build: bool = True,
+        self, keys: Path | None, datasets: Path | None = None, *, embedded: Path | None = None, may_build: bool = True
     ) -> None:
         """Name the folders; each key is read or made when it is first needed.
 

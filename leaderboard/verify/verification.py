@@ -42,14 +42,7 @@ from schemas.documents.result import (
 from schemas.documents.run_files import text_sha256
 from schemas.files.record_columns import RecordColumns, Tally
 from schemas.files.record_hashes import answers_sha256, items_sha256, joined_sha256
-from schemas.folders.run_folder import (
-    ADAPTERS,
-    CORRECTIONS,
-    RESCORE_TEXTS,
-    StoredParts,
-    read_corrections,
-    read_parts,
-)
+from schemas.folders.run_folder import ADAPTERS, CORRECTIONS, RESCORE_TEXTS, StoredParts, read_corrections, read_parts
 
 _MOST_UNKNOWN = 5_000
 """Maximum number of records of an untrusted result on a dataset without an answer key."""
