@@ -26,8 +26,6 @@ from leaderboard.verify.keys import open_book
 from schemas.documents.model_summary import ModelSummary
 from schemas.printed import with_format
 
-_MOST_NAMED = 20
-
 
 @one_line_errors()
 @with_format(ModelSummary)
@@ -68,7 +66,6 @@ def card(
 
 
 def _folder_name(runs: Path, accepted: Path, model: str | None) -> str:
-    """Return the name of the folders with results of the model."""
     if model is not None:
         is_known = any(model.replace("/", "__") in model_folders(folder) for folder in (runs, accepted))
         known = model if is_known else known_model("--model", model, model_ids([runs, accepted]))
@@ -80,9 +77,7 @@ def _folder_name(runs: Path, accepted: Path, model: str | None) -> str:
             "with --model"
         )
     if len(found) > 1:
-        raise ConfigError(
-            f"{runs}: holds results of several models; name one with --model: {listed(found, most=_MOST_NAMED)}"
-        )
+        raise ConfigError(f"{runs}: holds results of several models; name one with --model: {listed(found, most=20)}")
     return found[0].replace("/", "__")
 
 

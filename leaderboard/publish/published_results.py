@@ -25,9 +25,6 @@ from schemas.folders.run_folder import RESULT
 if TYPE_CHECKING:
     from huggingface_hub import RepoFile
 
-_DEPTH = 4
-"""Number of parts of the path of a result: dataset, model, result, file."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedResults(Publication):
@@ -98,7 +95,7 @@ def published_results(public: Sequence[PublicFiles], scratch: Path) -> Published
 
 def _is_result(name: str) -> bool:
     path = PurePosixPath(name)
-    return path.name == RESULT and len(path.parts) == _DEPTH
+    return path.name == RESULT and len(path.parts) == 4  # Dataset, model, result and file.
 
 
 def _place(name: str) -> str:

@@ -162,15 +162,12 @@ def write_measures(results: Mapping[str, Result], path: Path) -> None:
     """Write the headline measures of results as a table, one row each."""
     from schemas.files import arrow_files
 
-    arrow_files.write(path, [asdict(row) for row in _measure_rows(results)], MeasureRow)
-
-
-def _measure_rows(results: Mapping[str, Result]) -> Iterator[MeasureRow]:
+    rows = []
     for place, result in results.items():
         model, signature, pages = result.model, result.signature, load_pages(result.signature.benchmark)
         for metric in _headlines(result):
             interval = metric.interval
-            yield MeasureRow(
+            row = MeasureRow(
                 model=model.id,
                 revision=model.revision,
                 precision=model.precision,
@@ -191,3 +188,5 @@ def _measure_rows(results: Mapping[str, Result]) -> Iterator[MeasureRow]:
                 reason=metric.reason,
                 result=place,
             )
+            rows.append(asdict(row))
+    arrow_files.write(path, rows, MeasureRow)

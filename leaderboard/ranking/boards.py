@@ -46,9 +46,6 @@ def _dataset(entry: Entry) -> tuple[str, str]:
     return entry.result.signature.dataset, entry.result.signature.dataset_version
 
 
-_MOST_NAMED = 3
-
-
 def table_title(table: Table, tables: Sequence[Table]) -> str:
     """Return the title of a table: dataset, config and prompt, and more if another table would have the same title."""
     signature = table.signature
@@ -64,7 +61,7 @@ def table_title(table: Table, tables: Sequence[Table]) -> str:
         parts = signature.parts
         # Of many their number, with a hash by which choices of as many differ.
         many = f"{len(parts)} parts ({strict_json.sha256([*parts])[:8]})"
-        title += f", {', '.join(parts) if len(parts) <= _MOST_NAMED else many}"
+        title += f", {', '.join(parts) if len(parts) <= 3 else many}"
     if len({other.examples_sha256 for other in same}) > 1 and signature.examples_sha256 is not None:
         title += f", examples {signature.examples_sha256[:8]}"
     return title

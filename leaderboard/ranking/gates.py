@@ -12,7 +12,6 @@ from evaluators.runs.measure.index_values import protocol_of
 from leaderboard.verify.entries import Entry
 from schemas.documents.result import Metric
 
-_MOST_SOLVERS = 3
 MIN_ANSWERED = 0.5
 """Smallest share of items, and of the units of the primary metric, that must be scored for a model to be ranked.
 
@@ -164,7 +163,7 @@ def solved_note(entries: Iterable[Entry]) -> str:
     solvers = [f"{lead.baseline} alone is right in {lead.value:.3f}" for lead in best_baselines(entries) if lead.solves]
     if not solvers:
         return ""
-    shown = listed(solvers, most=_MOST_SOLVERS)
+    shown = listed(solvers, most=3)
     return f"These items cannot show skill: {shown}. For a rank, models have to lead the other baselines."
 
 

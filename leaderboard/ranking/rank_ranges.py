@@ -29,7 +29,6 @@ POWER = 0.8
 _N_DRAWS, _N_OF_OTHERS = 4000, 1000
 """Numbers of tables of equal models; the level of 5 % is then met to .3 % and .7 %."""
 _CLUSTERS_AT_A_TIME = 1024
-_MOST_NAMED = 12
 
 # Smaller differences can come from the order of floating-point sums.
 _NEGLIGIBLE = 1e-12
@@ -42,7 +41,7 @@ class Bounds(NamedTuple):
     best: float
 
 
-def bounds_of(metric: Metric | None, missing_share: float = 0.0) -> Bounds | None:
+def bounds_of(metric: Metric | None, missing_share: float) -> Bounds | None:
     """Return the bounds of a metric; None if it has no value, no ideal or no maximum.
 
     Each missing unit, such as a pair with an answer that was refused, counts as one end of the metric's range and
@@ -141,7 +140,7 @@ def top_note(names: Sequence[str]) -> str:
     ('not beaten: a, b', 'alone at the top: a')
     """
     # Of several, one may stand behind a model that is beaten, so that none is called the best.
-    return f"{'not beaten' if len(names) > 1 else 'alone at the top'}: {listed(names, most=_MOST_NAMED)}"
+    return f"{'not beaten' if len(names) > 1 else 'alone at the top'}: {listed(names, most=12)}"
 
 
 def by_rank(rank: RankRange | None) -> tuple[bool, tuple[int, ...]]:

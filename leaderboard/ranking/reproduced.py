@@ -224,7 +224,7 @@ class TestedClaim:
     claim: Claim
     sightings: tuple[Sighting, ...]
     """What it comes to in each model in which all values are known."""
-    order: Order | None = None
+    order: Order | None
 
     @property
     def published(self) -> ClaimTally | None:
@@ -280,9 +280,11 @@ def reproduced(name: str, paper: Reproduction, board: Board) -> ReproducedPaper:
         name=name,
         paper=paper,
         claims=tuple(
-            TestedClaim(claim=claim, sightings=(), order=_order(claim, look))
-            if claim.orders
-            else TestedClaim(claim=claim, sightings=tuple(_sightings(claim, look)))
+            TestedClaim(
+                claim=claim,
+                sightings=tuple(_sightings(claim, look)),
+                order=_order(claim, look) if claim.orders else None,
+            )
             for claim in paper.claims
         ),
         parts=tuple(_compared(part, paper, look) for part in paper.parts),
