@@ -52,7 +52,6 @@ from leaderboard.ranking.frames import Frames, frames_of
 from leaderboard.ranking.index_tables import Incomplete
 from leaderboard.ranking.profiles import scope_of
 from leaderboard.ranking.profiles import tables_of as tables_of_benchmark
-from leaderboard.ranking.rank_ranges import bounds_note
 from leaderboard.ranking.rows import Row, Scope
 from leaderboard.reproductions import reported_tables
 from leaderboard.verify.entries import Entry, LeftOut
@@ -228,7 +227,6 @@ def templates() -> jinja2.Environment:
     )
     environment.filters |= {
         "bar": markup.bar,
-        "bounds_note": bounds_note,
         "computed_from": computed_from,
         "capitalize_first": lambda text: text[:1].upper() + text[1:],
         "count": lambda n: f"{n:,}",

@@ -20,15 +20,10 @@ class Duplicate(NamedTuple):
     shown: Entry
 
     @property
-    def agrees(self) -> bool:
-        """True if both hold the same answers, or nearly the same."""
-        return _are_alike(self.entry, self.shown)
-
-    @property
     def reason(self) -> str:
         """Why it is not shown."""
         shown = f"{self.shown.origin} result {self.shown.place} of the same model and signature is shown instead"
-        return shown if self.agrees else f"{shown}, whose answers differ"
+        return shown if _are_alike(self.entry, self.shown) else f"{shown}, whose answers differ"
 
 
 def precedence(entry: Entry) -> tuple[bool, bool, bool, bool, str, str]:

@@ -40,6 +40,10 @@ class Bounds(NamedTuple):
     worst: float
     best: float
 
+    def __str__(self) -> str:
+        """Return words for a cell."""
+        return f"{self.worst:.3f} to {self.best:.3f} with missing answers at their worst and best"
+
 
 def bounds_of(metric: Metric | None, missing_share: float) -> Bounds | None:
     """Return the bounds of a metric; None if it has no value, no ideal or no maximum.
@@ -61,13 +65,6 @@ def bounds_of(metric: Metric | None, missing_share: float) -> Bounds | None:
     ideal = metric.ideal
     worst = max(low, high, key=lambda value: abs(value - ideal))
     return Bounds(worst=worst, best=min(max(ideal, low), high))
-
-
-def bounds_note(bounds: Bounds | None) -> str:
-    """Return words for a cell about the bounds of its value; empty if no answer is missing."""
-    if bounds is None:
-        return ""
-    return f"{bounds.worst:.3f} to {bounds.best:.3f} with missing answers at their worst and best"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,11 +138,6 @@ def top_note(names: Sequence[str]) -> str:
     """
     # Of several, one may stand behind a model that is beaten, so that none is called the best.
     return f"{'not beaten' if len(names) > 1 else 'alone at the top'}: {listed(names, most=12)}"
-
-
-def by_rank(rank: RankRange | None) -> tuple[bool, tuple[int, ...]]:
-    """Return a sort key of rows: better ranges first, narrower ones before wider ones, missing ranks last."""
-    return rank is None, rank or ()
 
 
 Outcome: TypeAlias = Literal["first", "second", "tied", "unknown"]

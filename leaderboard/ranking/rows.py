@@ -21,7 +21,7 @@ from evaluators.statistics.jackknife import Deviations
 from leaderboard.benchmark_pages import Column
 from leaderboard.ranking.duplicates import precedence
 from leaderboard.ranking.gates import BY_INDEX, is_settled, why_unranked
-from leaderboard.ranking.rank_ranges import NO_RANKING, Bounds, Comparison, Contender, Ranking, RankRange, by_rank, rank
+from leaderboard.ranking.rank_ranges import NO_RANKING, Bounds, Comparison, Contender, Ranking, RankRange, rank
 from leaderboard.verify.entries import Entry, model_label
 from schemas.documents.result import Metric, Model, Signature
 from schemas.documents.run_files import Scorer
@@ -318,7 +318,8 @@ def ranked_by(measured: Sequence[RankableValue]) -> tuple[tuple[Row, ...], Ranki
         )
         for row, *_ in ordered
     ]
-    return tuple(sorted(rows, key=lambda row: (row.is_below, by_rank(row.rank)))), ranking
+    # Better ranges first, narrower ones before wider ones, missing ranks last.
+    return tuple(sorted(rows, key=lambda row: (row.is_below, row.rank is None, row.rank or ()))), ranking
 
 
 def newest_versions(entries: Sequence[Entry]) -> dict[str, str]:
