@@ -180,8 +180,10 @@ class ClaimTally(NamedTuple):
     """Models that do no better, which do not count."""
 
     @classmethod
-    def of(cls, sightings: Sequence[Sighting]) -> ClaimTally:
-        """Count the models."""
+    def of(cls, sightings: Sequence[Sighting]) -> ClaimTally | None:
+        """Count the models; None without any."""
+        if not sightings:
+            return None
         counted = [one.sign for one in sightings if one.why_useless is None]
         return cls(len(counted), counted.count(1), counted.count(-1), len(sightings) - len(counted))
 
@@ -229,16 +231,12 @@ class TestedClaim:
     @property
     def published(self) -> ClaimTally | None:
         """The verdict on models whose answers were published; None if there are none."""
-        return self._verdict(is_published=True)
+        return ClaimTally.of([one for one in self.sightings if one.is_published])
 
     @property
     def asked(self) -> ClaimTally | None:
         """The verdict on models that were asked here; None if there are none."""
-        return self._verdict(is_published=False)
-
-    def _verdict(self, *, is_published: bool) -> ClaimTally | None:
-        sightings = [one for one in self.sightings if one.is_published == is_published]
-        return ClaimTally.of(sightings) if sightings else None
+        return ClaimTally.of([one for one in self.sightings if not one.is_published])
 
     @property
     def outcome(self) -> str:
@@ -248,9 +246,9 @@ class TestedClaim:
         if self.order is not None:
             few = "too few models" if self.order.n else "not asked yet"
             return few if self.order.tau is None else f"orders agree by {self.order.tau:.2f}"
-        if not self.sightings:
-            return "not asked yet"
         all_models = ClaimTally.of(self.sightings)
+        if all_models is None:
+            return "not asked yet"
         if not all_models.n:
             return "cannot be judged"
         if all_models.n_seen == all_models.n:
