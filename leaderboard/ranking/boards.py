@@ -221,13 +221,7 @@ def _undefined(entries: Sequence[Entry]) -> dict[str, str]:
 
 
 def _measured(entry: Entry, shut: str | None, by: RankingMetric | None) -> RankableValue:
-    """Return a result with its value of a metric, and whether that can rank it.
-
-    Args:
-        entry: The result.
-        shut: Why the result does not pass the gates of its benchmark; None if it passes.
-        by: The metric; None if none ranks.
-    """
+    """Return a result with its value of a metric, and whether that can rank it; ``shut`` says why it passes no gate."""
     metric = None if by is None else entry.metric(by.metric)
     bounds = missing_bounds(entry, metric)
     row = Row(entries=(entry,), unranked=_why_unranked(entry, metric) or shut, shut=shut, bounds=bounds)

@@ -156,13 +156,12 @@ class Root(NamedTuple):
 Provenance: TypeAlias = Literal["reproduced", "recomputed", "reported"]
 """How far a result is vouched for: a maintainer asked the model again; every number follows from the answers; or the
 numbers rest on something that nobody here can compute, and have no rank."""
-Extent: TypeAlias = Literal["whole", "slice", "unknown"]
 
 
 class Match(NamedTuple):
     """The part of a known dataset that a result asks about."""
 
-    extent: Extent
+    extent: Literal["whole", "slice", "unknown"]
     """Part of the config or suite; ``whole`` also for the items that are asked by default, if these are fewer, and
     ``unknown`` if the board has no answer key of it."""
     reason: str | None
