@@ -206,10 +206,6 @@ class Ranking(NamedTuple):
     clusters are too few to tell any two apart."""
 
 
-NO_RANKING = Ranking(ranges={}, comparisons=(), chances={}, detectable=None)
-"""Ranking of no models."""
-
-
 class Pairs(NamedTuple):
     """All pairs of models with deviations; arrays of shape (n_pairs,)."""
 

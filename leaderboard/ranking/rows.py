@@ -21,7 +21,7 @@ from evaluators.statistics.jackknife import Deviations
 from leaderboard.benchmark_pages import Column
 from leaderboard.ranking.duplicates import precedence
 from leaderboard.ranking.gates import BY_INDEX, is_settled, why_unranked
-from leaderboard.ranking.rank_ranges import NO_RANKING, Bounds, Comparison, Contender, Ranking, RankRange, rank
+from leaderboard.ranking.rank_ranges import Bounds, Comparison, Contender, Ranking, RankRange, rank
 from leaderboard.verify.entries import Entry, model_label
 from schemas.documents.result import Metric, Model, Signature
 from schemas.documents.run_files import Scorer
@@ -371,8 +371,8 @@ def compared(measured: Sequence[RankableValue]) -> Ranking:
     rankings = [
         rank(candidates[version], ideal=ideal, largest=largest) for version, (ideal, largest) in sorted(limits.items())
     ]
-    if len(rankings) < 2:
-        return rankings[0] if rankings else NO_RANKING
+    if len(rankings) == 1:
+        return rankings[0]
     return Ranking(
         ranges={name: of for ranking in rankings for name, of in ranking.ranges.items()},
         comparisons=tuple(pair for ranking in rankings for pair in ranking.comparisons),

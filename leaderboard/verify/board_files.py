@@ -22,8 +22,6 @@ KEYS = Path("leaderboard/keys")
 RESULTS = Path("leaderboard/results")
 
 _INSTALLED = Path(__file__).parents[1]
-# The name of site/ in a wheel, from pyproject.toml: a package "site" would hide a module of the standard library.
-_INSTALLED_SITE = _INSTALLED / "handwritten"
 
 
 def holds_results() -> bool:
@@ -84,5 +82,7 @@ def site_folder() -> Path:
     """
     if (SITE / CONFIG).is_file():
         return SITE
+    # The name in a wheel, from pyproject.toml: a package "site" would hide a module of the standard library.
+    installed = _INSTALLED / "handwritten"
     # Code that runs from the repository has the folder beside it.
-    return _INSTALLED_SITE if _INSTALLED_SITE.is_dir() else _INSTALLED.with_name(SITE.name)
+    return installed if installed.is_dir() else _INSTALLED.with_name(SITE.name)
