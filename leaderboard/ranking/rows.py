@@ -142,16 +142,6 @@ class Row:
         return next((entry for entry in self.entries if part.source.fits(entry.result.signature)), None)
 
     @property
-    def shut_parts(self) -> frozenset[str]:
-        """The keys of the parts of the indices whose own task the model solves no better than a baseline."""
-        return frozenset(
-            part.key
-            for index in self.indices
-            for part in index.definition.parts
-            if (entry := self.entry_of(part)) and entry.standing is not None and not entry.standing.passes
-        )
-
-    @property
     def warnings(self) -> tuple[str, ...]:
         """Notes on results whose answers look corrupted: the config and the reason."""
         return tuple(
