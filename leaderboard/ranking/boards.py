@@ -37,13 +37,10 @@ class Board:
     @property
     def own_datasets(self) -> frozenset[tuple[str, str]]:
         """Name and version of each dataset without an accepted result, on a board that has accepted results."""
-        entries = [row.entry for table in self.tables for row in table.rows]
-        accepted = {_dataset(entry) for entry in entries if entry.origin == "accepted"}
-        return frozenset(map(_dataset, entries)) - accepted if accepted else frozenset()
-
-
-def _dataset(entry: Entry) -> tuple[str, str]:
-    return entry.result.signature.dataset, entry.result.signature.dataset_version
+        signed = [(table, table.signature.dataset, table.signature.dataset_version) for table in self.tables]
+        origins = {((name, version), row.entry.origin) for table, name, version in signed for row in table.rows}
+        accepted = {data for data, origin in origins if origin == "accepted"}
+        return frozenset(data for data, _ in origins) - accepted if accepted else frozenset()
 
 
 def table_title(table: Table, tables: Sequence[Table]) -> str:
