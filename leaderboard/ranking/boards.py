@@ -208,13 +208,12 @@ def _columns(benchmark: str, entries: Sequence[Entry]) -> tuple[Column, ...]:
 
 def _undefined(entries: Sequence[Entry]) -> dict[str, str]:
     """Return the reason of each metric on all items that has no value in any of the results, from the first of them."""
-    of_metrics: dict[str, list[Metric]] = {}
-    for entry in entries:
-        for (name, group), metric in entry.metrics.items():
-            if not group:
-                of_metrics.setdefault(name, []).append(metric)
-    unknown = (metrics for metrics in of_metrics.values() if all(metric.value is None for metric in metrics))
-    return {metrics[0].name: metrics[0].reason or "" for metrics in unknown}
+    overall = [(name, metric) for entry in entries for (name, group), metric in entry.metrics.items() if not group]
+    known = {name for name, metric in overall if metric.value is not None}
+    reasons: dict[str, str] = {}
+    for name, metric in overall:
+        reasons.setdefault(name, metric.reason or "")
+    return {name: reason for name, reason in reasons.items() if name not in known}
 
 
 def _measured(entry: Entry, shut: str | None, by: RankingMetric | None) -> RankableValue:

@@ -110,12 +110,10 @@ def _row(of_model: ModelResults, entries: tuple[Entry, ...]) -> Row:
         with_prompt = f" with {signature.prompt}" if n_of_configs[signature.config] > 1 else ""
         reasons[signature.config + with_prompt] = why_unranked(entry) or _why_uncovered(entry, indices[0])
     judged = [(entry, shut) for entry in entries if (shut := why_own_shut(entry)) or entry.standing is not None]
-    unranked_reasons = {config: reason for config, reason in reasons.items() if reason is not None}
-    unranked = None
-    if unranked_reasons:
-        config, unranked = next(iter(unranked_reasons.items()))
-        if len(set(reasons.values())) > 1:
-            unranked = f"{config}: {unranked}"
+    found = ((config, reason) for config, reason in reasons.items() if reason is not None)
+    config, unranked = next(found, ("", None))
+    if unranked is not None and len(set(reasons.values())) > 1:
+        unranked = f"{config}: {unranked}"
     shut = why_all_shut(judged)
     sets = tuple(set_tables(of_model, load_benchmark(of_model.benchmark).compared_over_sets))
     return Row(
