@@ -4,11 +4,10 @@
 draws them, and *pages* makes the site; *formats* exports results for others, and *publish* publishes them on
 the Hugging Face Hub.
 *benchmark_pages* (``benchmarks/``) and *result_format* (``formats/``) are the interfaces of their plug-ins,
-*benchmark_figures* the figures that the former can describe,
-*label_pages* the figures and counts that benchmarks of labels share, and *findings* the sentences
-that they can compute.
+*benchmark_figures* the figures that the former can describe, *label_pages* the figures and counts that benchmarks of
+labels share, and *findings* the sentences that they can compute.
 *model_facts* reads ``models/``, a file for each model, and *reproductions* reads ``papers/``, a file for each paper
-that is reproduced, and ``reported/``, a file for each table quoted from one, all through *toml_documents*.
+that is reproduced, and ``reported/``, a file for each table quoted from one.
 
 Importing the package does nothing; run ``python -m leaderboard``.
 """

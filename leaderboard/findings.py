@@ -6,7 +6,7 @@ only: the 95 % intervals of two values do not overlap, or that of one leaves out
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from biasboard.ground.plain_text import printed
@@ -38,18 +38,20 @@ def is_above(first: Metric, second: Metric) -> bool:
 
 def measured(
     entries: Sequence[Entry], first: tuple[str, Mapping[str, str]], second: tuple[str, Mapping[str, str]]
-) -> Iterator[tuple[Entry, Metric, Metric]]:
-    """Yield each result with its values of two measures, without results that lack an interval of one.
+) -> list[tuple[Entry, Metric, Metric]]:
+    """Return each result with its values of two measures, without results that lack an interval of one.
 
     Args:
         entries: Results of one config.
         first: Name and slice of the first measure.
         second: Name and slice of the second measure.
     """
-    for entry in entries:
-        one, other = entry.metric(*first), entry.metric(*second)
-        if one is not None and one.interval is not None and other is not None and other.interval is not None:
-            yield entry, one, other
+    pairs = ((entry, entry.metric(*first), entry.metric(*second)) for entry in entries)
+    return [
+        (entry, one, other)
+        for entry, one, other in pairs
+        if one is not None and one.interval is not None and other is not None and other.interval is not None
+    ]
 
 
 def of_models(n: int, total: int, verb: str, singular: str) -> str:

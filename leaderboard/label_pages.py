@@ -7,7 +7,7 @@ arXiv:2405.02743).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -25,12 +25,11 @@ from schemas.files import arrow_files
 
 _MOST_LABELS = 20
 """Number of labels that the paper lists."""
-_GROUPS = ("2", "3", "4", "5", "6 to 9", "10 or more")
 _QUARTERS = tuple(QUARTERS.items())
 _TITLES = {method.name: method.title for method in calibrations()}
 _CHANCE = "Chance alone sets classes with few items apart, so that even models are not quite even here."
 LabelledTask: TypeAlias = tuple[str, tuple[str, ...], int]
-"""Category, labels and number of items of a classification task."""
+"""Category, labels that any item offers, and number of evaluated items of a classification task."""
 
 
 def label_counts(folder: Path, manifest: Manifest) -> tuple[CountTable, ...]:
@@ -39,18 +38,13 @@ def label_counts(folder: Path, manifest: Manifest) -> tuple[CountTable, ...]:
     Raises:
         DataError: a data file cannot be read.
     """
-    return count_tables([*_tasks(folder, manifest)])
-
-
-def _tasks(folder: Path, manifest: Manifest) -> Iterator[LabelledTask]:
-    """Yield the category of each task, all labels that any of its items offers, and how many items are evaluated."""
-    for entry in manifest.splits:
-        if entry.split != TEST:
-            continue
+    tasks = []
+    for entry in (one for one in manifest.splits if one.split == TEST):
         # Of 264,178 items only these columns are read.
         columns = arrow_files.foreign_table(folder / entry.path, ["category", "labels"])
         labels = pc.unique(pc.list_flatten(columns["labels"])).to_pylist()
-        yield str(columns["category"][0]), tuple(labels), entry.n_items
+        tasks.append((str(columns["category"][0]), tuple(labels), entry.n_items))
+    return count_tables(tasks)
 
 
 def count_tables(tasks: Sequence[LabelledTask]) -> tuple[CountTable, ...]:
@@ -74,7 +68,7 @@ def count_tables(tasks: Sequence[LabelledTask]) -> tuple[CountTable, ...]:
             "label-numbers",
             "Tasks by number of labels",
             ("Labels", "Tasks"),
-            tuple((name, groups[name]) for name in _GROUPS),
+            tuple((name, groups[name]) for name in ("2", "3", "4", "5", "6 to 9", "10 or more")),
         ),
         CountTable(
             "labels",

@@ -1,17 +1,25 @@
 """Finds facts about models in ``models/*.toml``, one file for each model, so that there is no registry to edit.
 
-A folder of plug-ins may hold such files too, in ``leaderboard/models``.
+Such folders of TOML files that hold one document each are read here; a folder of plug-ins may hold them too, in
+``leaderboard/models``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
+import leaderboard
 from biasboard.ground.errors import DataError
-from leaderboard.toml_documents import read_documents
+from biasboard.ground.toml_files import read_toml
+from schemas.documents.base import Document
 from schemas.documents.model_facts import ModelFacts
+from schemas.files import contract
+
+D = TypeVar("D", bound=Document)
 
 
 def facts_of(model_id: str) -> ModelFacts | None:
@@ -49,3 +57,20 @@ def _by_id() -> Mapping[str, ModelFacts]:
             if other != path:
                 raise DataError(f"{path}: {model_id} is in {other} too; keep it in one of them")
     return {model_id: facts for model_id, (_, facts) in found.items()}
+
+
+def read_documents(folder: str, document_type: type[D]) -> Iterator[tuple[Path, D]]:
+    """Yield the path and the document of each file, sorted by path within a folder.
+
+    Args:
+        folder: Name of a folder inside this package, which folders of plug-ins may hold too.
+        document_type: Type of all documents there.
+
+    Raises:
+        DataError: a file is not TOML, or breaks a rule of the document.
+    """
+    for package in leaderboard.__path__:
+        for path in sorted(Path(package, folder).glob("*.toml")):
+            content = read_toml(path, option=folder, what=document_type.__name__)
+            # Dates of TOML become the text that documents hold.
+            yield path, contract.load(json.loads(json.dumps(content, default=str)), document_type, where=str(path))

@@ -15,7 +15,7 @@ from evaluators.benchmark import benchmarks, load_benchmark
 from evaluators.runs.measure.example_sets import set_row_names
 from evaluators.task import load_task
 from leaderboard.benchmark_pages import Paper, load_pages, metric_names
-from leaderboard.toml_documents import read_documents
+from leaderboard.model_facts import read_documents
 from schemas.documents.reported_table import ReportedTable
 from schemas.documents.reproduction import PaperMeasure, PaperPart, Reproduction
 

@@ -34,7 +34,7 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
         "lexicon": set(),
         "items": {"documents", "lexicon", "files"},
         "outputs": {"documents"},
-        "files": {"documents", "outputs"},
+        "files": {"documents"},
         "folders": {"documents", "files"},
         ".": {"documents", "files", "folders", "outputs"},
     },

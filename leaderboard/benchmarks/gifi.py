@@ -7,14 +7,7 @@ from collections.abc import Mapping, Sequence
 from statistics import geometric_mean, mean
 
 from leaderboard.benchmark_figures import BumpChart, HeatMap, Matrix, Needed, Ordering, Shown, Strips
-from leaderboard.benchmark_pages import (
-    BenchmarkPages,
-    Column,
-    Example,
-    Headline,
-    Layout,
-    Paper,
-)
+from leaderboard.benchmark_pages import BenchmarkPages, Column, Example, Headline, Layout, Paper
 from leaderboard.findings import LEAST_MODELS, Finding, Results, is_above, measured, of_models, percent
 from leaderboard.model_facts import display_name
 from schemas.lexicon import PRONOUN_CLASSES, pronoun_families
@@ -151,10 +144,9 @@ _IN_LANGUAGES = tuple(figure for language in LANGUAGE_CODES for figure in _in_la
 _STAGES = Strips(
     name="stages",
     caption="The four stages of GIFI, models in the order of the benchmark's table, with 95 % intervals. 1, the dashed "
-    "line, is even "
-    "for all families: they are kept alike (GDR), continuations have the same tone (SN), toxicity (NTS) and content "
-    "(CF), people of whom only a trait (SA) or an occupation (OF) is known get every pronoun, and word problems are "
-    "solved alike (PE).",
+    "line, is even for all families: they are kept alike (GDR), continuations have the same tone (SN), toxicity (NTS) "
+    "and content (CF), people of whom only a trait (SA) or an occupation (OF) is known get every pronoun, and word "
+    "problems are solved alike (PE).",
     subject="in the four stages of GIFI, where 1 is even for all pronoun families",
     panels={
         "Recognition": (Shown("GDR", "gdr"),),
@@ -208,12 +200,10 @@ _RARE = 0.05
 
 
 def _new_ones_are_kept_less(results: Results) -> Finding | None:
-    both = list(
-        measured(
-            results.get("recognition", ()),
-            ("recognition_accuracy", {"family_class": "binary"}),
-            ("recognition_accuracy", {"family_class": "neo"}),
-        )
+    both = measured(
+        results.get("recognition", ()),
+        ("recognition_accuracy", {"family_class": "binary"}),
+        ("recognition_accuracy", {"family_class": "neo"}),
     )
     less = [entry for entry, old, new in both if is_above(old, new)]
     if len(both) < LEAST_MODELS or not less:
@@ -228,12 +218,10 @@ def _new_ones_are_kept_less(results: Results) -> Finding | None:
 
 
 def _xe_becomes_they(results: Results) -> Finding | None:
-    both = list(
-        measured(
-            results.get("recognition", ()),
-            ("pronoun_rate", {"family": "xe", "used": "they"}),
-            ("pronoun_rate", {"family": "xe", "used": "he"}),
-        )
+    both = measured(
+        results.get("recognition", ()),
+        ("pronoun_rate", {"family": "xe", "used": "they"}),
+        ("pronoun_rate", {"family": "xe", "used": "he"}),
     )
     they = [each for each in both if is_above(each[1], each[2])]
     he = [each for each in both if is_above(each[2], each[1])]
@@ -252,12 +240,10 @@ def _xe_becomes_they(results: Results) -> Finding | None:
 
 
 def _she_follows_stereotypes(results: Results) -> Finding | None:
-    both = list(
-        measured(
-            results.get("assignment", ()),
-            ("she_share", {"stereotype": "feminine"}),
-            ("she_share", {"stereotype": "masculine"}),
-        )
+    both = measured(
+        results.get("assignment", ()),
+        ("she_share", {"stereotype": "feminine"}),
+        ("she_share", {"stereotype": "masculine"}),
     )
     more = [each for each in both if is_above(each[1], each[2])]
     if len(both) < LEAST_MODELS or not more:

@@ -173,12 +173,10 @@ def _lean_goes(results: Results) -> Finding | None:
         if any(part.source.fits(entry.result.signature) for part in index.parts)
     ]
     by_model = {
-        identity: list(
-            measured(
-                [entry for entry in entries if entry.result.model.identity_sha256 == identity],
-                ("bias_score", {}),
-                ("bias_score_dc", {}),
-            )
+        identity: measured(
+            [entry for entry in entries if entry.result.model.identity_sha256 == identity],
+            ("bias_score", {}),
+            ("bias_score_dc", {}),
         )
         for identity in dict.fromkeys(entry.result.model.identity_sha256 for entry in entries)
     }
@@ -243,13 +241,7 @@ PAGES = BenchmarkPages(
     labels=_LABELS | _INDEX_LABELS,
     variants=frozenset(_LABELS) - {*_COLUMNS},
     summarised=("macro_f1", "accuracy", "rsd", "bias_score"),
-    layouts=(
-        Layout(
-            deciders=("macro_f1",),
-            columns=tuple(map(Column, _COLUMNS)),
-            plane=("macro_f1", "bias_score"),
-        ),
-    ),
+    layouts=(Layout(deciders=("macro_f1",), columns=tuple(map(Column, _COLUMNS)), plane=("macro_f1", "bias_score")),),
     group_names={
         "n_labels": "number of labels",
         "equivalent_labels": "equivalent labels",

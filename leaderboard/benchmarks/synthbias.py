@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from leaderboard.benchmark_figures import Clouds, HeatMap, Matrix, Shown
-from leaderboard.benchmark_pages import (
-    BenchmarkPages,
-    Column,
-    Example,
-    Headline,
-    Layout,
-    Paper,
-)
+from leaderboard.benchmark_pages import BenchmarkPages, Column, Example, Headline, Layout, Paper
 from leaderboard.findings import LEAST_MODELS, Finding, Results, is_above, measured, of_models, percent
 from leaderboard.model_facts import display_name
 from schemas.lexicon import PRONOUN_CLASSES, occupations, pronoun_families
@@ -74,9 +67,7 @@ _MAIN, _OPEN = "type2", "type1"
 
 
 def _stereotypes_help(results: Results) -> Finding | None:
-    both = list(
-        measured(results.get(_MAIN, ()), ("accuracy", {"stereotype": "pro"}), ("accuracy", {"stereotype": "anti"}))
-    )
+    both = measured(results.get(_MAIN, ()), ("accuracy", {"stereotype": "pro"}), ("accuracy", {"stereotype": "anti"}))
     helped = [each for each in both if is_above(each[1], each[2])]
     if len(both) < LEAST_MODELS or not helped:
         return None

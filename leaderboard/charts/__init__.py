@@ -1,5 +1,4 @@
 """Draws the kinds of charts of the board from values with intervals, knowing nothing of pages and benchmarks.
 
-*rows* and *scatter* draw dots with intervals, *curves* and *bumps* lines, and *grids* numbers in coloured cells.
-*values* are what they draw.
+*rows* and *scatter* draw dots with intervals, *curves* lines, and *grids* numbers in coloured cells.
 """

@@ -1,16 +1,18 @@
-"""Draws lines in panels: how values change over a few positions, and clouds of points with the line nearest to them."""
+"""Draws lines: how values change over a few positions or slices, and how the order of models does between measures."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from biasboard.ground.charts.drawing import DASHED, FIRST, MUTED, SERIES, Chart, Drawing, width_of
-from biasboard.ground.charts.labels import row_names, shortened, spread
-from biasboard.ground.charts.planes import LINE_HEIGHT, Dot, Plane, number_text, ticks
-from leaderboard.charts.values import Panel, interval_of
+from biasboard.ground.charts.drawing import DASHED, FIRST, MUTED, SERIES, TEXT, Chart, Drawing, width_of
+from biasboard.ground.charts.planes import LINE_HEIGHT, Dot, Plane, number_text, row_names, shortened, spread, ticks
+from leaderboard.charts.rows import Panel, interval_of
+from leaderboard.ranking.rank_ranges import rank_correlation
 from schemas.documents.result import Metric
 
 _WIDTH, _NARROW, _HEIGHT = 215, 130, 135
@@ -23,6 +25,14 @@ _COLUMNS, _CLOUD, _BETWEEN = 3, 88, 24
 _WIDTHS = {1: 340, 2: 190}
 """Width of a cloud by the number of clouds in a row, if these are few."""
 _CLOUD_WIDTH = 116
+# A number with three decimals fits between the lines of a column, and a tau over it.
+_BUMP_STEP, _BUMP_ROW = 76, 19
+_HALF_NUMBER = 20
+"""Half the width that lines leave free for a number."""
+_BUMP_TITLE = 10
+"""Number of characters of a line that fit over a column."""
+LEAST_ROWS = 3
+"""Smallest number of rows whose orders are compared: those of two are the same or reversed, whatever they are worth."""
 
 
 def curves(
@@ -49,7 +59,7 @@ def curves(
         decisive: Index of the position that orders the lines.
     """
     labels = row_names(lines)
-    named = named_rows([panel.rows for _, panels in columns for panel in panels], decisive)
+    named = _named_rows([panel.rows for _, panels in columns for panel in panels], decisive)
     looks = dict(zip(named, SERIES, strict=False))
     drawing = Drawing()
     width, left = (_NARROW if len(columns) > 1 else _WIDTH), 0.0
@@ -104,13 +114,8 @@ def _lines(plane: Plane, panel: Panel, labels: Sequence[str], looks: Mapping[int
         plane.drawing.text(plane.left + plane.width + 7, y, labels[row], colour=looks[row])
 
 
-def named_rows(panels: Sequence[Sequence[Sequence[Metric | None]]], decisive: int = -1) -> list[int]:
-    """Return the numbers of the rows that get names: the ends of each panel, then the first ones.
-
-    Args:
-        panels: Values by panel, row and position.
-        decisive: Index of the position whose values order the rows, or those before it where there are none.
-    """
+def _named_rows(panels: Sequence[Sequence[Sequence[Metric | None]]], decisive: int) -> list[int]:
+    """Return the numbers of the rows that get names: the ends of each panel at a position, then the first ones."""
     chosen: list[int] = []
     for rows in panels:
         known = {number: value for number, row in enumerate(rows) if (value := _value(row, decisive)) is not None}
@@ -120,7 +125,7 @@ def named_rows(panels: Sequence[Sequence[Sequence[Metric | None]]], decisive: in
     return sorted([*order][: len(SERIES)])
 
 
-def _value(row: Sequence[Metric | None], position: int = -1) -> float | None:
+def _value(row: Sequence[Metric | None], position: int) -> float | None:
     """Return the value at a position, or the last one before it."""
     until = row[: position % len(row) + 1]
     return next((metric.value for metric in reversed(until) if metric is not None and metric.value is not None), None)
@@ -188,3 +193,77 @@ def multiples(clouds: Sequence[Cloud], *, x_title: str, y_title: str, x_range: t
         plane.line([(x, max(-highest, min(highest, intercept + slope * x))) for x in x_range], FIRST)
         plane.dots([Dot(spot.x, spot.y, FIRST, is_hollow=not spot.is_separable) for spot in cloud.spots], size=2.2)
     return drawing.chart(alt)
+
+
+class BumpColumn(NamedTuple):
+    """A column of a bump chart: values whose distance from 1, the best one, orders its rows."""
+
+    title: str
+    values: Sequence[float | str]
+    """Value of each row, or the reason why it has none."""
+
+
+def bump_chart(names: Sequence[str], orders: Sequence[BumpColumn], *, subject: str) -> Chart | None:
+    """Draw the order of the rows in each column, with a line for each row.
+
+    Rows without a value in every column are left out, since places among different rows cannot be compared. Above each
+    column but the first stands its rank correlation with the first. The note of the chart says over how many rows, and
+    which ones are left out for which reason.
+
+    Args:
+        names: Names of the rows; rows that tie in all columns keep this order.
+        orders: Columns from the left, at least two.
+        subject: What orders the rows, as in "ordered by evenness with other weights", for the description.
+
+    Returns:
+        The chart, or None if fewer than ``LEAST_ROWS`` rows have all values.
+    """
+    rows: dict[str, list[float]] = {}
+    left_out = []
+    for label, values in zip(row_names(names), zip(*(order.values for order in orders), strict=True), strict=True):
+        reasons = [value for value in values if isinstance(value, str)]
+        if reasons:
+            left_out.append(f"{label} ({reasons[0]})")
+        else:
+            rows[label] = [value for value in values if not isinstance(value, str)]
+    if len(rows) < LEAST_ROWS:
+        return None
+    distances = [[abs(value - 1) for value in column] for column in zip(*rows.values(), strict=True)]
+    correlations = (rank_correlation(distances[0], column) for column in distances[1:])
+    written = ("τ undefined" if tau is None else f"τ {tau:.2f}" for tau in correlations)
+    taus = ["", *(text.replace("-", "\N{MINUS SIGN}") for text in written)]
+    # The nearest to the ideal first; those that tie keep the order of the first column.
+    orderings = [
+        [label for *_, label in sorted(zip(column, distances[0], range(len(rows)), rows, strict=True))]
+        for column in distances
+    ]
+    note = (
+        f"τ is Kendall's rank correlation (tau-b) with the first column over these {len(rows)} models: 1 is the same "
+        "order, 0 no relation, \N{MINUS SIGN}1 the reverse."
+    )
+    note += f" Left out: {', '.join(left_out)}." if left_out else ""
+    words = (
+        f"{order.title}: {tau}{', ' if tau else ''}first is {column[0]}, last {column[-1]}"
+        for order, tau, column in zip(orders, taus, orderings, strict=True)
+    )
+    drawing = Drawing()
+    plane = Plane(
+        drawing, _BUMP_STEP * (len(orders) - 1), _BUMP_ROW * len(rows), x=(0.0, len(orders) - 1), y=(len(rows), 0.0)
+    )
+    for number, (order, tau) in enumerate(zip(orders, taus, strict=True)):
+        lines = [*textwrap.wrap(order.title, _BUMP_TITLE), *([tau] if tau else [])]
+        for line, text in enumerate(reversed(lines)):
+            is_tau = bool(tau) and line == 0
+            down = -8 - line * LINE_HEIGHT
+            drawing.text(plane.across(number), down, text, anchor="middle", colour=MUTED if is_tau else TEXT)
+    # Colours go round in the order of the first column, so that rows of the same colour start far apart.
+    for start, name in enumerate(orderings[0]):
+        colour = [*SERIES][start % len(SERIES)]
+        ends = [(plane.across(number), plane.down(of.index(name) + 0.5)) for number, of in enumerate(orderings)]
+        for (x, y), (next_x, next_y) in pairwise(ends):
+            drawing.line([(x + _HALF_NUMBER, y), (next_x - _HALF_NUMBER, next_y)], colour, width=1.6)
+        for (x, y), value in zip(ends, rows[name], strict=True):
+            drawing.text(x, y, f"{value:.3f}", anchor="middle", colour=colour)
+        drawing.text(-_HALF_NUMBER - 5, ends[0][1], name, anchor="end")
+        drawing.text(ends[-1][0] + _HALF_NUMBER + 5, ends[-1][1], name, colour=colour)
+    return drawing.chart(f"Bump chart of {len(rows)} models, {subject}. {'; '.join(words)}.", note)

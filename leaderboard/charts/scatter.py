@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from biasboard.ground.charts.drawing import DASHED, DOTTED, FIRST, MUTED, SECOND, THIRD, Chart, Drawing, width_of
 from biasboard.ground.charts.planes import Dot, Plane
-from leaderboard.charts.values import interval_of, span
+from leaderboard.charts.rows import interval_of, span
 from schemas.documents.result import Metric
 
 # Leave room around the values, so that marks and labels at the ends are not cut off.

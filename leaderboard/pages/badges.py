@@ -139,16 +139,7 @@ def _drawn(
 ) -> Badge:
     """Draw a badge as SVG without scripts, outside fonts or references.
 
-    Args:
-        path: Path of the file.
-        page: Page of the result.
-        name: Name of the model.
-        heading: Name of the benchmark.
-        asked: Conditions under which the model was asked.
-        rank: The rank of the model; None if it has none.
-        value: Name and value of the measure that ranks; None if there is none.
-        reason: Why the model has no rank; None if it has one.
-        is_below: True if the model is not shown to do better than a useless predictor, and nothing else is wrong.
+    A model is below if it is not shown to do better than a useless predictor, and nothing else is wrong.
     """
     words, colour = ("below the gate", _BELOW) if is_below else ("unranked", _UNRANKED)
     if rank is not None and value is not None:

@@ -15,7 +15,6 @@ from leaderboard.pages.tables import TableView
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.profiles import tables_of
 from leaderboard.verify.entries import Entry, adapters_of, label_of
-from schemas.documents.result import Model
 
 _N_KEY = 12
 _N_SHOWN = 8
@@ -51,14 +50,14 @@ def model_choices(models: Sequence[ModelView]) -> list[dict[str, str]]:
         for placement in model.placements
         if not placement.row.entry.is_baseline
     }
-    names = _distinct(
-        {
-            identity: (name := display_name(model.id), f"{name} ({_detail(model)})", f"{name} ({label_of(model)})")
-            for identity, model in asked.items()
-        }
-    )
+    names = {}
+    for identity, model in asked.items():
+        name, revision = display_name(model.id), (model.revision or "no revision").removeprefix("sha256:")[:_N_SHOWN]
+        detail = ", ".join(filter(None, (revision, model.precision, adapters_of(model))))
+        names[identity] = (name, f"{name} ({detail})", f"{name} ({label_of(model)})")
+    chosen = _distinct(names)
     choices = [
-        {"key": model_key(identity), "id": model.id, "name": names[identity]} for identity, model in asked.items()
+        {"key": model_key(identity), "id": model.id, "name": chosen[identity]} for identity, model in asked.items()
     ]
     return sorted(choices, key=lambda choice: (choice["name"].casefold(), choice["key"]))
 
@@ -71,11 +70,6 @@ def _distinct(names: Mapping[str, Sequence[str]]) -> dict[str, str]:
         taken = Counter(left.values())
         chosen |= {key: name for key, name in left.items() if taken[name] == 1}
     return {key: chosen.get(key, of_key[-1]) for key, of_key in names.items()}
-
-
-def _detail(model: Model) -> str:
-    revision = (model.revision or "no revision").removeprefix("sha256:")[:_N_SHOWN]
-    return ", ".join(filter(None, (revision, model.precision, adapters_of(model))))
 
 
 def in_order(board: Board, sections: Sequence[TableView]) -> list[TableView]:

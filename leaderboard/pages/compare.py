@@ -157,13 +157,7 @@ def _metrics(section: TableView) -> list[str]:
 
 
 def _slices(entry: Entry, names: Sequence[str], memory: Memory) -> JsonValue:
-    """Return the values of a result by slice with draws, measured unless this machine has done so before.
-
-    Args:
-        entry: The result, whose records must be in its folder.
-        names: Metrics to measure.
-        memory: Memory of this machine.
-    """
+    """Return the values of a result by slice with draws, measured unless this machine has done so before."""
     result = entry.result
     parts = contents_of(result) | {"metrics": list(names)}
     stored = memory.get(_KIND, parts)

@@ -48,7 +48,6 @@ _KEYS: Fields[AnswerKey] = {
     **attributes("signature.", items_sha256=str),
     "key_sha256": (str, lambda key: strict_json.sha256(contract.dump(key))),
 }
-_CARD = "README.md"
 _MOST_CARD_CHARACTERS = 1_000_000
 _HEADING = re.compile(r"^## +(.+?) *$", re.MULTILINE)
 _MOST_RENDERED = 20_000
@@ -176,18 +175,15 @@ def built_datasets(folder: Path) -> tuple[BuiltDataset, ...]:
     """
     found: dict[tuple[str, str], BuiltDataset] = {}
     for path in sorted(folder.glob(f"*/{MANIFEST}")):
-        dataset = BuiltDataset(read_manifest(path.parent), _card(path.with_name(_CARD)), path.parent)
+        text: str | None = None
+        if (card := path.with_name("README.md")).is_file():
+            check_readable(card)
+            with card.open(encoding="utf-8", errors="replace") as file:
+                text = file.read(_MOST_CARD_CHARACTERS)
+        dataset = BuiltDataset(read_manifest(path.parent), text, path.parent)
         # Answer keys are made of the first one too.
         found.setdefault(dataset.name, dataset)
     return tuple(found[name] for name in sorted(found))
-
-
-def _card(path: Path) -> str | None:
-    if not path.is_file():
-        return None
-    check_readable(path)
-    with path.open(encoding="utf-8", errors="replace") as file:
-        return file.read(_MOST_CARD_CHARACTERS)
 
 
 def safe_html(markdown: str) -> Markup:

@@ -27,11 +27,9 @@ from leaderboard.benchmark_figures import (
     Strips,
 )
 from leaderboard.benchmark_pages import load_pages
-from leaderboard.charts.bumps import BumpColumn, bump_chart
-from leaderboard.charts.curves import Cloud, Spot, chosen, curves, multiples
+from leaderboard.charts.curves import BumpColumn, Cloud, Spot, bump_chart, chosen, curves, multiples
 from leaderboard.charts.grids import GridCell, grid
-from leaderboard.charts.rows import strips
-from leaderboard.charts.values import Panel, interval_of
+from leaderboard.charts.rows import Panel, interval_of, strips
 from leaderboard.model_facts import display_name
 from leaderboard.pages.markup import slug
 from leaderboard.pages.pictures import PageChart, make_picture

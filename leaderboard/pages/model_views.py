@@ -1,4 +1,4 @@
-"""Prepares the results of a model for their pages: metrics, slices, charts, and how far each can be trusted.
+"""Prepares the results of a model for their pages: metrics, slices, classes, charts, and how far each can be trusted.
 
 How a result lies beside other models and useless predictors, its table, the page of its model and Compare say.
 """
@@ -7,23 +7,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
-from biasboard.ground.memory import machine_memory
+import numpy as np
+
+from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.progress import Report, silent
-from evaluators.runs.measure.measuring import metric_definitions
+from evaluators.runs.measure.measuring import metric_definitions, read_inputs
+from evaluators.statistics.class_accuracies import mean_accuracy
+from evaluators.task import load_task
+from evaluators.task_abilities import ClassReport, CorrectedClasses, ReportsLabels
 from leaderboard.pages.addresses import model_page, permalink, result_anchor
 from leaderboard.pages.answers import ResultExamples, make_answers
-from leaderboard.pages.class_tables import ClassTable, class_table
-from leaderboard.pages.exports import Files
+from leaderboard.pages.exports import DownloadTable, Files, Line
 from leaderboard.pages.figures import figures_of_result
 from leaderboard.pages.markup import number, percent, slug
 from leaderboard.pages.pictures import PageChart
 from leaderboard.pages.tables import TableView, define, result_files
+from leaderboard.ranking.fields import Columns
 from leaderboard.ranking.rows import Row
 from leaderboard.verify.entries import Entry
+from leaderboard.verify.intake import contents_of
 from schemas.documents.dataset import Manifest
 from schemas.documents.result import Metric
+from schemas.folders.run_folder import verified_parts
+
+_CLASS_COLUMNS: Columns = {
+    **dict.fromkeys(("row", "kind", "correction"), str),
+    "n_items": int,
+    **dict.fromkeys(("value", "low", "high", "relative_change"), float),
+}
 
 
 class Slice(NamedTuple):
@@ -33,6 +47,29 @@ class Slice(NamedTuple):
     value: str
     metrics: tuple[Metric | None, ...]
     """Metrics in the order of ``Placement.slice_metrics``; None if a metric has no such slice."""
+
+
+class ClassTable(NamedTuple):
+    """The classes of a task before and after each correction.
+
+    It is the form of the tables of arXiv:2603.15654, for every correction that a result has, with the accuracy over all
+    items and what always answering the most frequent class would get.
+    """
+
+    columns: tuple[CorrectedClasses, ...]
+    """The corrections that there are, of which the first is none."""
+    missing: tuple[CorrectedClasses, ...]
+    """Those that there are not, with reasons."""
+    table: DownloadTable
+    """The accuracies of all classes, then measures over them: a line for each column."""
+    most_frequent: str
+    constant_accuracy: float
+    """Share of the items that always answering the most frequent class gets right."""
+    constant_mean: float
+    """Mean of the class accuracies that it gets."""
+    above: tuple[str, ...]
+    """Headings of the columns whose accuracy over all items is larger."""
+    n_items: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,3 +202,83 @@ def doubts_of(entry: Entry) -> Iterator[str]:
         )
     if (reason := entry.result.environment.corruption) is not None:
         yield f"Its answers look corrupted: {reason}."
+
+
+def class_table(entry: Entry, name: str, memory: Memory) -> ClassTable | None:
+    """Return the classes of a result before and after each correction.
+
+    Args:
+        entry: A result.
+        name: Name of its files without what tells them apart and the ending.
+        memory: The memory of this machine.
+
+    Returns:
+        The table; None if the result is of a suite, a baseline or a task without classes, or if its records are not
+        here.
+    """
+    if entry.folder is None or entry.is_baseline or entry.result.signature.parts:
+        return None
+    report = _class_report(entry, entry.folder, memory)
+    if report is None or not any(one.n_items for one in report.columns[0].accuracies):
+        return None
+    # A task may have no metric of some correction, because it makes no sense for its items.
+    known = [column for column in report.columns if entry.metric(column.metrics[0]) is not None]
+    columns = tuple(column for column in known if column.accuracies)
+    supports = [one.n_items for one in columns[0].accuracies]
+    top, n_items = int(np.argmax(supports)), sum(supports)
+    share = supports[top] / n_items
+    return ClassTable(
+        columns=columns,
+        missing=tuple(column for column in known if not column.accuracies),
+        table=DownloadTable(
+            Files(f"files/{name}-classes"),
+            _CLASS_COLUMNS,
+            [tuple(line.values()) for line in _class_lines(entry, report, columns)],
+            str(entry.result.signature),
+        ),
+        most_frequent=report.labels[top],
+        constant_accuracy=share,
+        constant_mean=1 / np.count_nonzero(supports),
+        above=tuple(
+            column.label
+            for column in columns
+            if (accuracy := entry.metric(column.metrics[0])) is not None and (accuracy.value or 0.0) > share
+        ),
+        n_items=n_items,
+    )
+
+
+def _class_report(entry: Entry, folder: Path, memory: Memory) -> ClassReport | None:
+    """Return the report of the task, which takes reading all records and fitting what is not stored."""
+    task, result = load_task(entry.result.signature.task), entry.result
+
+    def made() -> list[ClassReport]:
+        if not isinstance(task, ReportsLabels):
+            return []
+        inputs = read_inputs(folder, result)
+        reports = [task.class_report(records, inputs) for records in verified_parts(folder, result)]
+        return [report for report in reports if report is not None]
+
+    return next(iter(memory.remembered("classes of a task", contents_of(result), list[ClassReport], made)), None)
+
+
+def _class_lines(entry: Entry, report: ClassReport, columns: Sequence[CorrectedClasses]) -> Iterator[Line]:
+    """Yield the accuracies of the classes, then the measures over them with their changes from no correction."""
+    unknown = dict.fromkeys(_CLASS_COLUMNS)
+    for place, label in enumerate(report.labels):
+        for column in columns:
+            about = {"row": label, "kind": "class", "correction": column.label}
+            yield unknown | about | column.accuracies[place]._asdict()
+    measures: dict[str, list[float | None]] = {}
+    for place, heading in enumerate(report.measures):
+        metrics = [entry.metric(column.metrics[place]) for column in columns]
+        measures[heading] = [None if metric is None else metric.value for metric in metrics]
+        if place == 0:  # Beside the accuracy over all items, from which it can be far.
+            of_classes = [[np.nan if one.value is None else one.value for one in each.accuracies] for each in columns]
+            measures["Mean class accuracy"] = [float(mean_accuracy(values)) for values in of_classes]
+    for heading, values in measures.items():
+        before = values[0]
+        for column, value in zip(columns, values, strict=True):
+            change = None if column is columns[0] or value is None or not before else value / before - 1
+            about = {"row": heading, "kind": "measure", "correction": column.label}
+            yield unknown | about | {"value": value, "relative_change": change}

@@ -8,19 +8,12 @@ from dataclasses import dataclass
 
 from evaluators.runs.plan.gpu_hours import FLOPS, GPU_HOUR_USD
 from leaderboard.benchmark_pages import Paper, load_pages
-from leaderboard.charts.bumps import BumpColumn, bump_chart
+from leaderboard.charts.curves import BumpColumn, bump_chart
 from leaderboard.pages.markup import slug
 from leaderboard.pages.pictures import PageChart, make_picture
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.profiles import scope_of, tables_of
-from leaderboard.ranking.reproduced import (
-    ComparedPart,
-    CostOfModel,
-    ReproducedPaper,
-    Status,
-    costs_of,
-    reproduced,
-)
+from leaderboard.ranking.reproduced import ComparedPart, CostOfModel, ReproducedPaper, Status, costs_of, reproduced
 from leaderboard.ranking.rows import Scope
 from leaderboard.reproductions import citation_of, reproductions
 

@@ -9,9 +9,8 @@ from typing import Literal, NamedTuple
 from biasboard.ground.charts.drawing import LEAST_SHOWN, Chart
 from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark_pages import Column, load_pages
-from leaderboard.charts.rows import dots
+from leaderboard.charts.rows import RowValue, dots
 from leaderboard.charts.scatter import BaselineLine, ScatterPoint, SizedModel, scatter, size_chart
-from leaderboard.charts.values import RowValue
 from leaderboard.model_facts import display_name, facts_of
 from leaderboard.pages.markup import slug
 from leaderboard.ranking.boards import Board

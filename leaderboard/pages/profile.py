@@ -1,23 +1,29 @@
-"""Arranges the table of the front page: one row for each language model, one group of columns for each benchmark.
+"""Arranges the front page: who leads on each benchmark, the findings of all benchmarks, and the table of all models.
 
-Tints say what the data separate, and nothing else: models that cannot be told apart have the same tint.
+The table has one row for each language model and one group of columns for each benchmark. Tints say what the data
+separate, and nothing else: models that cannot be told apart have the same tint.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, zip_longest
 from typing import Literal, NamedTuple, TypeAlias
 
+from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark_pages import BenchmarkPages, load_pages, pages_of_benchmarks
+from leaderboard.findings import LEAST_MODELS, Finding
+from leaderboard.model_facts import display_name
 from leaderboard.pages.addresses import anchor_of, model_page, row_page, table_page
 from leaderboard.pages.choice_keys import answers_link
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.profiles import Profile, ProfileColumn, profile_of, profiles_of, scope_of
+from leaderboard.ranking.rank_ranges import top_note
 from leaderboard.ranking.rows import Row
-from leaderboard.verify.entries import Provenance
+from leaderboard.verify.entries import Entry, Provenance
 from schemas.documents.result import Metric
 
 Tint: TypeAlias = Literal["best", "worse", "open", "useless"]
@@ -28,6 +34,8 @@ TINTS: dict[Tint, str] = {
     "useless": "not shown to beat a useless predictor",
 }
 """What each tint says."""
+_MOST_FINDINGS = 4
+"""Number of findings of benchmarks, beside that on models below the line."""
 
 
 class Cell(NamedTuple):
@@ -236,12 +244,7 @@ def _cell(
 ) -> Cell:
     """Return the value of a model, with the address of the answers behind it, or of its result if these are not shown.
 
-    Args:
-        column: Column of the value.
-        identity: Identity of the model; None if it was not asked under the conditions of the column.
-        tints: Tints of the column.
-        elsewhere: Page of its results under other conditions; None without any.
-        explored: Permanent links of the results whose answers the site shows.
+    Without an identity, it was not asked under the conditions of the column, but perhaps under others.
     """
     if identity is None:
         return Cell(None, None, elsewhere)
@@ -260,13 +263,7 @@ def tints_of(part: Profile) -> list[Mapping[str, Tint]]:
 
 
 def _tints(column: ProfileColumn, shown: frozenset[str], below: frozenset[str]) -> Mapping[str, Tint]:
-    """Return the tints of the models of a column, by identity: what the comparisons of its table say.
-
-    Args:
-        column: Column to tint.
-        shown: Identities of the models with a row.
-        below: Identities of those that are below the line of the default table.
-    """
+    """Return the tints of the models of a column, by identity: what the comparisons of its table say."""
     useless: dict[str, Tint] = {
         identity: "useless"
         for identity in column.metrics
@@ -295,3 +292,56 @@ def _tints(column: ProfileColumn, shown: frozenset[str], below: frozenset[str]) 
         if tints[identity] == "best" and far[identity] > beaten.get(metric.version, math.inf)
     }
     return useless | tints
+
+
+def shown_findings(parts: Sequence[Profile]) -> tuple[tuple[Finding, Sequence[Profile]], ...]:
+    """Return the findings that the front page shows, each with the benchmarks that it is about.
+
+    They are the first of each benchmark, then the second of each, and so on, and who is below the line.
+
+    Args:
+        parts: The benchmarks on the front page.
+    """
+    each = [list(_findings(part)) for part in parts]
+    in_turn = [shown for turn in zip_longest(*each) for shown in turn if shown is not None]
+    return (*in_turn[:_MOST_FINDINGS], *_useless(parts))
+
+
+def _findings(part: Profile) -> Iterator[tuple[Finding, Sequence[Profile]]]:
+    results: dict[str, list[Entry]] = {}
+    # What models below the line do says nothing of those that can read.
+    able = (entry for entry in part.entries if entry.result.model.identity_sha256 not in part.below)
+    for entry in able:
+        results.setdefault(entry.result.signature.config, []).append(entry)
+    for compute in part.pages.findings:
+        if (finding := compute(results)) is not None:
+            yield finding, [part]
+
+
+def _useless(parts: Sequence[Profile]) -> Iterator[tuple[Finding, Sequence[Profile]]]:
+    """Yield how many models do no better than a useless predictor, if any does not."""
+    # Where nothing says what a model must beat, none is below it.
+    asked = [part for part in parts if len(part.newest) >= LEAST_MODELS and load_benchmark(part.benchmark).gates]
+    below = {part: [row for row in part.newest if row.is_below] for part in asked}
+    if any(below.values()):
+        counts = [
+            f"{len(rows)} of {len(part.newest)} models asked alike on “{part.heading}”" for part, rows in below.items()
+        ]
+        # A model that is below the line on several benchmarks is named once.
+        first: dict[str, Entry] = {}
+        for row in chain.from_iterable(below.values()):
+            first.setdefault(row.model.id, row.entry)
+        text = f"Not shown to know more than a useless predictor: {', '.join(counts)}."
+        yield Finding(text, tuple(first.values())), list(below)
+
+
+def leaders(parts: Sequence[Profile]) -> tuple[tuple[str, Profile], ...]:
+    """Return in words who leads on each benchmark on which any two models can be told apart."""
+    told = []
+    for part in parts:
+        pairs = part.table.comparisons
+        if n_apart := sum(pair.separable for pair in pairs):
+            top = top_note([*map(display_name, part.table.tied_for_first)])
+            leading = f"On “{part.heading}”, {top} (no other ranked model is separably better)."
+            told.append((f"{leading} {n_apart} of {len(pairs)} pairs can be told apart.", part))
+    return tuple(told)

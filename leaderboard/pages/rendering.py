@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
 import jinja2
 from markupsafe import Markup
@@ -18,15 +19,7 @@ from evaluators.runs.plan.estimate import rough_duration
 from leaderboard.benchmark_pages import load_pages, pages_of_benchmarks
 from leaderboard.model_facts import display_name, facts_of
 from leaderboard.pages import markup, table_files
-from leaderboard.pages.addresses import (
-    BASELINES,
-    anchor_of,
-    dataset_page,
-    model_page,
-    permalink,
-    row_anchor,
-    row_page,
-)
+from leaderboard.pages.addresses import BASELINES, anchor_of, dataset_page, model_page, permalink, row_anchor, row_page
 from leaderboard.pages.answers import computed_from, rule
 from leaderboard.pages.badges import Badge, make_badges
 from leaderboard.pages.choice_keys import answers_link, in_order
@@ -39,20 +32,18 @@ from leaderboard.pages.model_list import listed_models, models_table, size_text,
 from leaderboard.pages.model_views import ModelView, make_models
 from leaderboard.pages.paper_files import bibtex, paper_latex, paper_markdown
 from leaderboard.pages.papers import STATUS_CLASSES, PaperView, assumptions, paper_views
-from leaderboard.pages.part_files import part_files
 from leaderboard.pages.pictures import PageChart, size_pictures
 from leaderboard.pages.portraits import facts_sentence, portraits
-from leaderboard.pages.profile import TINTS, FrontTable, all_parts, front_parts, front_table, profile_page
+from leaderboard.pages.profile import TINTS, all_parts, front_parts, front_table, leaders, profile_page, shown_findings
 from leaderboard.pages.publishing import NO_SETTINGS, SiteSettings
-from leaderboard.pages.shown_findings import leaders, shown_findings
-from leaderboard.pages.suites import SuiteView, make_suites, suite_page
+from leaderboard.pages.suites import SuiteView, make_suites, part_files, suite_page
 from leaderboard.pages.tables import TableView, table_views
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.frames import Frames, frames_of
 from leaderboard.ranking.index_tables import Incomplete
 from leaderboard.ranking.profiles import scope_of
 from leaderboard.ranking.profiles import tables_of as tables_of_benchmark
-from leaderboard.ranking.rows import Row, Scope
+from leaderboard.ranking.rows import Scope
 from leaderboard.reproductions import reported_tables
 from leaderboard.verify.entries import Entry, LeftOut
 from schemas.documents.board import AnswerKey, Register
@@ -87,11 +78,6 @@ class View:
     """Papers and how far they are reproduced."""
 
     @cached_property
-    def front(self) -> FrontTable:
-        """The table of the front page."""
-        return front_table(self.board, all_parts(self.board), explored(self.models))
-
-    @cached_property
     def frames(self) -> Frames:
         """All values, pairs and ranks of the board."""
         return frames_of(self.board)
@@ -100,10 +86,6 @@ class View:
     def tables(self) -> tuple[TableView, ...]:
         """All tables that compare models."""
         return (*self.sections, *self.indices)
-
-    def index_rows(self, model_id: str) -> list[tuple[TableView, Row]]:
-        """Return the rows of a model in the tables of all indices, each with its table."""
-        return [(index, row) for index in self.indices for row in index.table.rows if row.model.id == model_id]
 
     def tables_of(self, benchmark: str) -> tuple[TableView, ...]:
         """Return the tables of a benchmark, the default one first."""
@@ -189,6 +171,7 @@ def _blocks(environment: jinja2.Environment, view: View) -> dict[str, str]:
     parts = front_parts(view.board)
     entries = (row.entry for table in view.board.tables for row in table.rows)
     dates = sorted(entry.acceptance.accepted for entry in entries if entry.acceptance is not None)
+    front = front_table(view.board, all_parts(view.board), explored(view.models))
 
     def block(template: str, **context: object) -> str:
         return environment.get_template(template).render(**context)
@@ -200,7 +183,7 @@ def _blocks(environment: jinja2.Environment, view: View) -> dict[str, str]:
         "install": block("install.md.j2", repository=view.settings.repository),
         "leaders": block("leaders.html.j2", leaders=leaders(parts)),
         "licences": block("licences.html.j2", datasets=view.datasets),
-        "profile": block("profile.html.j2", table=view.front, tints=TINTS),
+        "profile": block("profile.html.j2", table=front, tints=TINTS),
     }
 
 
@@ -225,41 +208,27 @@ def templates() -> jinja2.Environment:
         keep_trailing_newline=True,
         trim_blocks=True,
     )
-    environment.filters |= {
-        "bar": markup.bar,
-        "computed_from": computed_from,
+    by_own_names: list[Callable[..., Any]] = [
+        *(computed_from, display_name, explorer_link, model_page, permalink, profile_page, size_text),
+        *(markup.bar, markup.front_matter, markup.metric_number, markup.number, markup.outside_text, markup.percent),
+        *(markup.plain_markdown, markup.slug, markup.sort_key, markup.whisker),
+    ]
+    environment.filters |= {function.__name__: function for function in by_own_names} | {
         "capitalize_first": lambda text: text[:1].upper() + text[1:],
         "count": lambda n: f"{n:,}",
-        "display_name": display_name,
         "duration": rough_duration,
-        "explorer_link": explorer_link,
-        "front_matter": markup.front_matter,
         "ideal": lambda value: f"{value:g}",
         "interval": markup.interval_text,
         "known": _known,
-        "number": markup.number,
-        "percent": markup.percent,
-        "size_text": size_text,
-        "outside_text": markup.outside_text,
-        "metric_number": markup.metric_number,
-        "model_page": model_page,
-        "permalink": permalink,
-        "plain_markdown": markup.plain_markdown,
-        "profile_page": profile_page,
-        "slug": markup.slug,
-        "sort_key": markup.sort_key,
         "standing_whisker": lambda standing: markup.whisker(
             standing.metric,
             {kind: one.metric for kind, one in (("best", standing.best), ("useless", standing.useless)) if one},
             standing.crowd,
         ),
-        "whisker": markup.whisker,
     }
-    environment.globals |= {"facts_of": facts_of, "row_anchor": row_anchor, "row_page": row_page}
+    of_globals: list[Callable[..., Any]] = [dataset_page, facts_of, reported_tables, row_anchor, row_page, suite_page]
+    environment.globals |= {function.__name__: function for function in of_globals}
     environment.globals["status_class"] = STATUS_CLASSES.__getitem__
-    environment.globals["reported_tables"] = reported_tables
-    environment.globals["suite_page"] = suite_page
-    environment.globals["dataset_page"] = dataset_page
     return environment
 
 
@@ -322,7 +291,8 @@ def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, s
         for placement in model.placements:
             tries = _tries(view, placement.row.entry)
             write(placement.page, "result.md.j2", model=model, placement=placement, tries=tries, rule=rule())
-        for index, row in view.index_rows(model.id):
+        of_indices = [(index, row) for index in view.indices for row in index.table.rows if row.model.id == model.id]
+        for index, row in of_indices:
             tries = _tries(view, row.entry)
             path = row_page(index.table, row)
             write(path, "index_result.md.j2", model=model, index=index, row=row, tries=tries, answers=answers)

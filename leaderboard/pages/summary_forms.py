@@ -11,7 +11,7 @@ from leaderboard.model_facts import display_name
 from leaderboard.pages.markup import number, source_markdown
 from leaderboard.pages.paper_files import escape, latex_row, latex_table, markdown_table
 from leaderboard.ranking.rank_ranges import RankRange, rank_words
-from schemas.documents.model_summary import BenchmarkSummary, MeasureValue, ModelDifference, ModelSummary
+from schemas.documents.model_summary import BenchmarkSummary, MeasureValue, ModelSummary
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,24 +138,17 @@ def difference_of(benchmark: BenchmarkSummary, measure: MeasureValue) -> str:
         return f"{number(difference.lead, signed=True)} (no interval)"
     words: str = difference.outcome
     if difference.outcome == "tied":
-        words = ", ".join(filter(None, ("not separable", why_tied(difference))))
+        words = "not separable"
+        if not difference.low <= 0 <= difference.high:
+            could_turn = difference.lead_at_worst <= 0 <= difference.lead_at_best
+            why = "missing answers could turn it" if could_turn else "some of so many pairs differ that much by chance"
+            words += f", as {why}"
     elif (difference.outcome == "better" and not benchmark.beats_useless) or (
         difference.outcome == "worse" and benchmark.is_other_below
     ):
         words = f"{'nearer' if difference.outcome == 'better' else 'farther'}, as a useless predictor can be"
     low, high = number(difference.low, signed=True), number(difference.high, signed=True)
     return f"{number(difference.lead, signed=True)} [{low}, {high}] {words}"
-
-
-def why_tied(difference: ModelDifference) -> str:
-    """Return why two models are not told apart although the interval of their difference leaves out 0; empty if not."""
-    if difference.outcome != "tied" or difference.low is None or difference.high is None:
-        return ""
-    if difference.low <= 0 <= difference.high:
-        return ""
-    if difference.lead_at_worst <= 0 <= difference.lead_at_best:
-        return "as missing answers could turn it"
-    return "as some of so many pairs differ that much by chance"
 
 
 def markdown(summary: ModelSummary) -> str:

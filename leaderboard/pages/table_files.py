@@ -13,15 +13,7 @@ from leaderboard.pages.exports import DownloadTable, Files, rows_by
 from leaderboard.pages.tables import TableView, result_files
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.fields import Columns, Fields, Scalar, Values, attributes, columns_of, values_of
-from leaderboard.ranking.frames import (
-    COUNTED,
-    MEASURED,
-    PAIR_COLUMNS,
-    RANKS,
-    REASONS,
-    VALUE_COLUMNS,
-    table_name,
-)
+from leaderboard.ranking.frames import COUNTED, MEASURED, PAIR_COLUMNS, RANKS, REASONS, VALUE_COLUMNS, table_name
 from leaderboard.ranking.rows import Row
 from leaderboard.verify.entries import Entry, LeftOut
 from schemas.documents.result import Metric, Model

@@ -13,7 +13,7 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from leaderboard.pages.serving import open_server
+from leaderboard.commands.serve import open_server
 
 ARGUMENTS = [
     "--no-sandbox",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from biasboard.ground.memory import Memory
-from leaderboard.pages.class_tables import class_table
+from leaderboard.pages.model_views import class_table
 from leaderboard.verify.entries import Entry
 from tests.commands import output_of
 from tests.evaluators.made_data import save_tiny_llama

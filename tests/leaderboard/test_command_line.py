@@ -15,8 +15,8 @@ import typer
 
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError
+from leaderboard.commands.serve import open_server
 from leaderboard.pages import publishing
-from leaderboard.pages.serving import open_server
 from schemas.files import contract
 from schemas.outputs.documents import BuiltBoard
 from tests import commands

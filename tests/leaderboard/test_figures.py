@@ -22,11 +22,10 @@ from biasboard.ground.charts.drawing import Chart
 from leaderboard.benchmark_figures import BumpChart, Clouds, HeatMap, Matrix, Strips
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.charts import rows
-from leaderboard.charts.bumps import BumpColumn, bump_chart
-from leaderboard.charts.curves import curves
+from leaderboard.charts.curves import BumpColumn, bump_chart, curves
 from leaderboard.charts.grids import short_number
+from leaderboard.charts.rows import Panel, RowValue
 from leaderboard.charts.scatter import ScatterPoint, SizedModel, Training, scatter, size_chart
-from leaderboard.charts.values import Panel, RowValue
 from leaderboard.pages.figures import figures_of, figures_of_result
 from leaderboard.pages.pictures import PageChart
 from leaderboard.ranking.boards import Board

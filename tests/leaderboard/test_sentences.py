@@ -19,9 +19,8 @@ from leaderboard.model_facts import display_name
 from leaderboard.pages.addresses import permalink
 from leaderboard.pages.model_views import Placement
 from leaderboard.pages.portraits import portraits
-from leaderboard.pages.profile import front_parts
+from leaderboard.pages.profile import front_parts, leaders, shown_findings
 from leaderboard.pages.rendering import View, generate, make_view
-from leaderboard.pages.shown_findings import leaders, shown_findings
 from leaderboard.pages.tables import TableView
 from leaderboard.ranking.boards import assemble
 from leaderboard.ranking.gates import BY_INDEX

@@ -14,7 +14,7 @@ import pytest
 
 from biasboard.ground.memory import Memory
 from evaluators.runs.measure import baseline_gate
-from leaderboard.pages import class_tables, compare, explorer, suites
+from leaderboard.pages import compare, explorer, model_views, suites
 from leaderboard.verify import checks, verification
 from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.intake import contents_of
@@ -169,7 +169,7 @@ MADE_OF_RESULTS: list[Callable[[Entry, Memory], object]] = [
     lambda entry, memory: explorer._remembered(explorer._items, entry, memory),
     lambda entry, memory: explorer._remembered(explorer._answers, entry, memory),
     lambda entry, memory: suites.parts_of(entry, ["accuracy"], memory),
-    lambda entry, memory: class_tables._report(entry, entry.folder or Path(), memory),
+    lambda entry, memory: model_views._class_report(entry, entry.folder or Path(), memory),
 ]
 
 

@@ -1,5 +1,4 @@
 """Draws charts as SVG from marks with intervals, lines, boxes and texts, in the colours of both schemes.
 
-*drawing* writes shapes and texts, *planes* puts marks between two axes, and *labels* puts names beside marks so that
-they avoid each other.
+*drawing* writes shapes and texts, *planes* puts marks between two axes, and names where they avoid each other.
 """
