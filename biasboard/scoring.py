@@ -34,7 +34,7 @@ from evaluators.runs.ask.study import Plans, Study, scorers_of
 from evaluators.runs.plan.estimate import estimates_document, print_estimates
 from evaluators.runs.plan.plan import prompts_of_runs
 from leaderboard.commands.shared_options import BY_DEFAULT, RESULTS_HELP
-from leaderboard.verify.board_files import KEYS, keys_folder, results_folder
+from leaderboard.verify.board_files import KEYS, accepted_results, keys_folder
 from schemas.documents.dataset import Manifest
 from schemas.documents.model_summary import BenchmarkSummary, MissingOfGroup, ModelSummary
 from schemas.folders.dataset_folder import read_manifest
@@ -327,7 +327,7 @@ def plans_of(model: str, choice: ScoreChoice, options: BackendOptions, *, outlin
     # Of a remote one this would take a test call, and it is never a baseline.
     if not backend.is_remote and backend.model.endpoint == "baseline":
         raise ConfigError(f"{backend.model.id} is no model: the board computes every baseline itself; give a model")
-    with _accepted(choice) as results:
+    with accepted_results(choice.results) as results:
 
         def by_others(manifest: Manifest, config: str) -> Mapping[str, frozenset[str]]:
             # Results of other prompts are not compared with theirs.
@@ -349,7 +349,7 @@ def _against(choice: ScoreChoice) -> str | None:
 
     if choice.against is None:
         return None
-    with _results(choice) as roots, _accepted(choice) as accepted:
+    with _results(choice) as roots, accepted_results(choice.results) as accepted:
         own, have = model_ids([root.folder for root in roots]), model_ids([accepted])
     if choice.quick:
         short = choice.against.casefold().rpartition("/")[2]
@@ -359,19 +359,6 @@ def _against(choice: ScoreChoice) -> str | None:
                 "are not compared; leave out --quick, or score it with --quick first"
             )
     return known_model("--against", choice.against, own)
-
-
-@contextmanager
-def _accepted(choice: ScoreChoice) -> Iterator[Path]:
-    """Yield the folder of accepted results."""
-    if choice.results is None:
-        yield results_folder()
-        return
-    # Imported here, because it loads much that planning does not need.
-    from leaderboard.commands.results_option import accepted_results
-
-    with accepted_results(choice.results) as accepted:
-        yield accepted
 
 
 @contextmanager
@@ -386,7 +373,7 @@ def _results(choice: ScoreChoice) -> Iterator[tuple[Root, ...]]:
     if choice.quick:
         yield (own,)
         return
-    with _accepted(choice) as accepted:
+    with accepted_results(choice.results) as accepted:
         yield Root(accepted, "accepted"), own
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -14,9 +13,8 @@ from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import DataError
 from biasboard.ground.memory import machine_memory
 from biasboard.ground.plain_text import printable
-from biasboard.ground.progress import steps
+from biasboard.ground.progress import note, steps
 from leaderboard.benchmark_pages import check_plug_ins
-from leaderboard.commands.results_option import accepted_results
 from leaderboard.commands.shared_options import DATASETS, AcceptedResults, DatasetsFolder, Fresh, KeysFolder
 from leaderboard.pages import publishing
 from leaderboard.pages.dataset_views import BuiltDataset, built_datasets, kept_keys
@@ -25,7 +23,7 @@ from leaderboard.pages.rendering import View, copies, generate, make_view, parqu
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.ranking.duplicates import with_own_identities
 from leaderboard.verify.baselines import with_baselines
-from leaderboard.verify.board_files import CONFIG, SITE, keys_folder, site_folder
+from leaderboard.verify.board_files import CONFIG, SITE, accepted_results, keys_folder, site_folder
 from leaderboard.verify.entries import Root
 from leaderboard.verify.keys import embedded_folder, open_book
 from leaderboard.verify.loading import load
@@ -98,7 +96,7 @@ def build(
         unsound = [result for result in loaded.left_out if result.origin == "accepted" and not skip_invalid]
         if unsound:
             for result in unsound:
-                _say(f"error: {printable(result.reason, most=_MOST)}")
+                note(f"error: {printable(result.reason, most=_MOST)}")
             n_found = len(loaded.left_out) + len(loaded.entries)
             raise DataError(
                 f"{len(unsound)} of {n_found} results are invalid, the site was not changed; correct or remove "
@@ -106,7 +104,7 @@ def build(
             )
         if not loaded.entries:
             for result in loaded.left_out:
-                _say(f"left out: {printable(result.reason, most=_MOST)}")
+                note(f"left out: {printable(result.reason, most=_MOST)}")
             raise DataError(
                 f"no valid result in {results or folder} or {runs}; make one first, for example: "
                 "biasboard run --dataset FOLDER --backend baseline --model all"
@@ -164,19 +162,15 @@ def _print(built: BuiltBoard) -> None:
         models = f"models {one.n_models} (ranked {one.n_ranked}), baselines {one.n_baselines}, tables {one.n_tables}"
         print(f"{one.benchmark}: {models}")
     for result in built.left_out:
-        _say(f"left out: {result.reason}")
+        note(f"left out: {result.reason}")
     for result in built.apart:
-        _say(f"apart: {result.place}: {result.reason}")
+        note(f"apart: {result.place}: {result.reason}")
     for result in built.repeated:
-        _say(f"not shown: {result.place}: {result.reason}")
+        note(f"not shown: {result.place}: {result.reason}")
     done = "wrote" if built.is_new else "nothing changed since the last build of"
-    _say(f"{done} {Path(built.site) / 'index.html'}; look at it with: {built.next}")
+    note(f"{done} {Path(built.site) / 'index.html'}; look at it with: {built.next}")
     for own in built.own:
-        _say(f"your runs on {own.dataset} {own.version}: {own.page}")
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr)
+        note(f"your runs on {own.dataset} {own.version}: {own.page}")
 
 
 def _counted(board: Board) -> Iterator[BenchmarkCounts]:

@@ -15,19 +15,16 @@ from biasboard.ground.memory import machine_memory
 from biasboard.ground.plain_text import listed, printable
 from leaderboard.benchmark_pages import check_plug_ins
 from leaderboard.commands.comparable_results import known_model, load_comparable, model_folders, model_ids
-from leaderboard.commands.results_option import accepted_results
 from leaderboard.commands.shared_options import DATASETS, AcceptedResults, DatasetsFolder, KeysFolder
 from leaderboard.pages.addresses import model_page
 from leaderboard.pages.model_cards import short_lines, write_card
 from leaderboard.pages.model_summary import summarise
 from leaderboard.pages.publishing import site_settings
-from leaderboard.verify.board_files import keys_folder, site_folder
+from leaderboard.verify.board_files import accepted_results, keys_folder, site_folder
 from leaderboard.verify.entries import Root, label_of
 from leaderboard.verify.keys import open_book
 from schemas.documents.model_summary import ModelSummary
 from schemas.printed import with_format
-
-_MOST_NAMED = 20
 
 
 @one_line_errors()
@@ -54,10 +51,30 @@ def card(
     """
     check_plug_ins()
     with accepted_results(results) as accepted:
-        roots = (Root(runs, "local"), Root(accepted, "accepted"))
         name = _folder_name(runs, accepted, model)
         against = None if against is None else known_model("--against", against, model_ids([runs, accepted]))
-        summary, page = _summary(roots, name, against, datasets, keys or keys_folder())
+        board, own = load_comparable(
+            (Root(runs, "local"), Root(accepted, "accepted")),
+            open_book(keys or keys_folder(), datasets),
+            machine_memory(),
+            lambda place: place.split("/")[1:2] == [name],
+            against,
+        )
+        if not own:
+            raise ConfigError(f"no result of the model in {name} is valid, for the reasons above; score it again")
+        # Runs of one's own come first, as their folder does; of several models of one name, such as those of an
+        # endpoint whose settings changed, that with most results counts.
+        nearest = [entry.result.model for entry in own if entry.origin == own[0].origin]
+        results_of = Counter(model.identity_sha256 for model in nearest)
+        chosen = max(nearest, key=lambda each: results_of[each.identity_sha256])
+        summary = summarise(board, chosen, against=against)
+    if unused := sorted({label_of(entry.result.model) for entry in own} - {label_of(chosen)}):
+        told = f"only the results of {label_of(chosen)} count here; there are others, of {', '.join(unused)}"
+        summary = replace(summary, notes=(*summary.notes, told))
+    address = site_settings(site_folder()).address
+    # The page of the model, if all of its results are on a published board.
+    is_published = address is not None and all(entry.origin == "accepted" for entry in own)
+    page = f"{address}{model_page(chosen.id)}" if is_published else None
     files = write_card(summary, out, page=page)
     for line in short_lines(summary):
         print(printable(line, most=1_000))
@@ -69,7 +86,6 @@ def card(
 
 
 def _folder_name(runs: Path, accepted: Path, model: str | None) -> str:
-    """Return the name of the folders with results of the model."""
     if model is not None:
         is_known = any(model.replace("/", "__") in model_folders(folder) for folder in (runs, accepted))
         known = model if is_known else known_model("--model", model, model_ids([runs, accepted]))
@@ -81,31 +97,5 @@ def _folder_name(runs: Path, accepted: Path, model: str | None) -> str:
             "with --model"
         )
     if len(found) > 1:
-        raise ConfigError(
-            f"{runs}: holds results of several models; name one with --model: {listed(found, most=_MOST_NAMED)}"
-        )
+        raise ConfigError(f"{runs}: holds results of several models; name one with --model: {listed(found, most=20)}")
     return found[0].replace("/", "__")
-
-
-def _summary(
-    roots: tuple[Root, ...], name: str, against: str | None, datasets: Path, keys: Path
-) -> tuple[ModelSummary, str | None]:
-    """Return the summary of a model, and the address of its page if all of its results are on a published board."""
-    memory = machine_memory()
-    book = open_book(keys, datasets)
-    board, own = load_comparable(roots, book, memory, lambda place: place.split("/")[1:2] == [name], against)
-    if not own:
-        raise ConfigError(f"no result of the model in {name} is valid, for the reasons above; score it again")
-    # Runs of one's own come first, as their folder does; of several models of one name, such as those of an endpoint
-    # whose settings changed, that with most results counts.
-    nearest = [entry.result.model for entry in own if entry.origin == own[0].origin]
-    results_of = Counter(model.identity_sha256 for model in nearest)
-    model = max(nearest, key=lambda each: results_of[each.identity_sha256])
-    summary = summarise(board, model, against=against)
-    others = {label_of(entry.result.model) for entry in own} - {label_of(model)}
-    if others:
-        told = f"only the results of {label_of(model)} count here; there are others, of {', '.join(sorted(others))}"
-        summary = replace(summary, notes=(*summary.notes, told))
-    address = site_settings(site_folder()).address
-    is_published = all(entry.origin == "accepted" for entry in own)
-    return summary, f"{address}{model_page(model.id)}" if address is not None and is_published else None

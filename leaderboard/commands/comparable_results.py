@@ -22,12 +22,9 @@ _MOST_NAMED, _MOST_NEAR = 20, 3
 _EACH_ONCE = "recomputing results, each once on this machine"
 
 
-def model_folders(folder: Path) -> dict[str, set[str]]:
-    """Return the folders of datasets with results of each model, by the name of the model's folders."""
-    found: dict[str, set[str]] = {}
-    for path in folder.glob("*@*/*"):
-        found.setdefault(path.name, set()).add(path.parent.name)
-    return found
+def model_folders(folder: Path) -> set[str]:
+    """Return the names of the folders of models with results on any dataset."""
+    return {path.name for path in folder.glob("*@*/*")}
 
 
 def model_ids(folders: Sequence[Path]) -> list[str]:

@@ -32,8 +32,6 @@ from schemas.folders.dataset_folder import MANIFEST, read_manifest
 from schemas.folders.run_folder import RESULT
 
 _REPO = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
-_COMMIT = re.compile(r"[0-9a-f]{40}")
-_SITE = re.compile(r"https?://[^\s\"<>]+")
 
 
 @one_line_errors("stopped; every file that was written is complete")
@@ -66,13 +64,13 @@ def export(
 
     Exit status: 0 all were exported; 1 one was not, or bad input.
     """
-    if site_address is not None and not _SITE.fullmatch(site_address):
+    if site_address is not None and not re.fullmatch(r"https?://[^\s\"<>]+", site_address):
         raise ConfigError(f"--site-address {site_address}: is no address of a site; give one that begins with https://")
     if dataset_repo is not None and not _REPO.fullmatch(dataset_repo):
         raise ConfigError(f"--dataset-repo {dataset_repo}: is no id of a repository; give one of the form ORG/NAME")
     if dataset_revision is not None and dataset_repo is None:
         raise ConfigError("--dataset-revision is a commit of a repository; name that with --dataset-repo")
-    if dataset_revision is not None and not _COMMIT.fullmatch(dataset_revision):
+    if dataset_revision is not None and not re.fullmatch("[0-9a-f]{40}", dataset_revision):
         raise ConfigError(f"--dataset-revision {dataset_revision}: is no commit; give its 40 hexadecimal digits")
     check_plug_ins()
     chosen = load_format(name)

@@ -15,8 +15,7 @@ RESULTS_HELP = (
     f"Default: {RESULTS} {BY_DEFAULT}"
 )
 AcceptedResults: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--results", help=f"Accepted results, whose register names owners: {RESULTS_HELP}"),
+    str | None, typer.Option("--results", help=f"Accepted results, whose register names owners: {RESULTS_HELP}")
 ]
 Fresh: TypeAlias = Annotated[
     bool, typer.Option("--fresh", help="Recompute every result, even one that this machine has verified before.")
@@ -25,8 +24,7 @@ KeysFolder: TypeAlias = Annotated[
     Path | None, typer.Option("--keys", help=f"Folder of answer keys. Default: {KEYS} {BY_DEFAULT}")
 ]
 ResultsFolder: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--results", help=f"Folder of accepted results. Default: {RESULTS} {BY_DEFAULT}"),
+    Path | None, typer.Option("--results", help=f"Folder of accepted results. Default: {RESULTS} {BY_DEFAULT}")
 ]
 DatasetsFolder: TypeAlias = Annotated[
     Path,

@@ -23,9 +23,8 @@ from evaluators.backend import Backend, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.scorer import open_scorers
 from leaderboard.benchmark_pages import check_plug_ins
-from leaderboard.commands.results_option import accepted_results
 from leaderboard.commands.shared_options import DATASETS, AcceptedResults, DatasetsFolder, Fresh, KeysFolder
-from leaderboard.verify.board_files import keys_folder
+from leaderboard.verify.board_files import accepted_results, keys_folder
 from leaderboard.verify.comparisons import CompleteRuns, compare_scores
 from leaderboard.verify.comparisons import rerun as repeat
 from leaderboard.verify.entries import SCORES_TAKEN, is_reproduced, why_insufficient
@@ -145,18 +144,15 @@ def verify(
 
 def compared(verdicts: Sequence[Verdict], complete: CompleteRuns) -> Iterator[Verdict]:
     """Yield the verdicts, those of results without texts after a comparison with their complete runs."""
-    found = complete.problems([Path(verdict.place) for verdict in verdicts if _lacks_texts(verdict)])
+    lacking = [Path(one.place) for one in verdicts if one.reason is None and UNCOMPARED in one.warnings]
+    problems = dict(zip(lacking, complete.problems(lacking), strict=True))
     for verdict in verdicts:
-        if not _lacks_texts(verdict):
+        if (place := Path(verdict.place)) not in problems:
             yield verdict
-        elif (problem := next(found)) is not None:
+        elif (problem := problems[place]) is not None:
             yield replace(verdict, reason=problem)
         else:
             yield replace(_without_warning(verdict), texts_compared=True)
-
-
-def _lacks_texts(verdict: Verdict) -> bool:
-    return verdict.reason is None and UNCOMPARED in verdict.warnings
 
 
 def _without_warning(verdict: Verdict) -> Verdict:

@@ -52,7 +52,7 @@ class _Exported:
         # The datastore takes only names of version 4, which are random elsewhere and a hash here.
         number = uuid.UUID(bytes=digest[:16], version=4)
         self.evaluation = f"{signature.dataset}@{signature.dataset_version}/{signature.config}"
-        """Name of what the result evaluates."""
+        """Name of what the result evaluates; a slice has another one, lest it be averaged with the whole."""
         self.evaluation_id = f"{self.evaluation}/{verified.result.model.id}/{number}"
         self.stem = f"data/{signature.benchmark}/{developer or _UNKNOWN}/{name}/{number}"
         """Path of its files without the ending, relative to the folder of all exports."""
@@ -60,10 +60,6 @@ class _Exported:
         metric = None if gate is None or gate.only_reading else verified.metric(gate.metric)
         self.sample_metric = None if metric is None or metric.value is None else _result_id(metric)
         """Id of the metric that is the mean of the verdicts about single answers; None if none has a value."""
-
-    def evaluation_name(self, metric: Metric) -> str:
-        """Return the name of what a metric evaluates; a slice has another one, lest it be averaged with the whole."""
-        return name_with_group(self.evaluation, metric.group)
 
 
 def _write(results: Sequence[VerifiedResult], addresses: Addresses, out: Path) -> Iterator[Path]:
@@ -215,25 +211,31 @@ def _evaluation_log(
 ) -> dict[str, JsonValue]:
     """Return the document of a result, which names the rows of its answers only if there are any."""
     verified, submission, environment = one.verified, one.verified.submission, one.result.environment
+    source, asked = _source_data(one), _generation_config(one)
     log: dict[str, JsonValue] = {
         "schema_version": _SCHEMA,
         "evaluation_id": one.evaluation_id,
         # The time of an export would make each of them another file.
         "retrieved_timestamp": _UNKNOWN if submission is None else _epoch(submission.submitted),
-        "source_metadata": _source_metadata(one, n_rows, left_out),
+        "source_metadata": _source_metadata(one),
         "eval_library": {
             "name": _LIBRARY,
             "version": environment.biasboard,
-            "additional_details": _details(
-                python=environment.python,
-                platform=environment.platform,
-                device=environment.device,
-                packages=environment.packages,
-                settings=environment.settings,
-            ),
+            "additional_details": _details(**asdict(environment)),
         },
         "model_info": _model_info(one),
-        "evaluation_results": _evaluation_results(one),
+        "evaluation_results": [
+            {
+                "evaluation_result_id": _result_id(metric),
+                "evaluation_name": name_with_group(one.evaluation, metric.group),
+                "source_data": source,
+                "metric_config": _metric_config(one.signature, metric),
+                "score_details": _score_details(metric),
+                "generation_config": asked,
+            }
+            for metric in verified.metrics
+            if metric.value is not None
+        ],
     }
     if submission is not None:
         log["evaluation_timestamp"] = _epoch(submission.run_date)
@@ -264,17 +266,17 @@ def _details(**fields: object) -> dict[str, JsonValue]:
     return {name: value if isinstance(value, str) else _compact(value) for name, value in known.items()}
 
 
-def _source_metadata(one: _Exported, n_rows: int, left_out: Mapping[str, int]) -> dict[str, JsonValue]:
+def _source_metadata(one: _Exported) -> dict[str, JsonValue]:
     verified, result, entry, site = one.verified, one.result, one.verified.entry, one.addresses.site
     submission = verified.submission
     source: dict[str, JsonValue] = {
         "source_name": _LIBRARY,
         "source_type": "evaluation_run",
         "source_organization_name": _UNKNOWN,
+        # Anybody may run a model and submit its result.
         "evaluator_relationship": "other",
         "additional_details": _details(
             board_page=verified.permalink(one.addresses) or verified.page,
-            evaluator_relationship="not stated: anybody may run a model and submit its result",
             origin=entry.origin,
             provenance=entry.provenance,
             claim=entry.claim,
@@ -282,10 +284,6 @@ def _source_metadata(one: _Exported, n_rows: int, left_out: Mapping[str, int]) -
             extent_reason=entry.match.reason,
             result_sha256=verified.result_sha256,
             records_sha256=result.records.sha256,
-            records_n_rows=result.records.n_rows,
-            scores_sha256=None if result.scores is None else result.scores.sha256,
-            signature=str(result.signature),
-            signature_sha256=result.signature_sha256,
             signature_fields=asdict(result.signature),
             counts=asdict(result.counts),
             coverage=[asdict(split) for split in result.coverage] or None,
@@ -295,8 +293,6 @@ def _source_metadata(one: _Exported, n_rows: int, left_out: Mapping[str, int]) -
             metrics_without_value=[
                 {
                     "evaluation_result_id": _result_id(metric),
-                    "evaluation_name": one.evaluation_name(metric),
-                    "metric_config": _metric_config(one.signature, metric),
                     "reason": metric.reason,
                     "n": metric.n,
                     "n_excluded": metric.n_excluded,
@@ -305,8 +301,6 @@ def _source_metadata(one: _Exported, n_rows: int, left_out: Mapping[str, int]) -
                 if metric.value is None
             ],
             metrics_of_other_versions=[_result_id(metric) for metric in entry.earlier],
-            instance_rows="in the samples file" if n_rows else "none: no answer is right or wrong",
-            instance_records_without_row=left_out,
         ),
     }
     return source if site is None else source | {"source_organization_url": site}
@@ -316,40 +310,19 @@ def _model_info(one: _Exported) -> dict[str, JsonValue]:
     model, packages = one.result.model, one.result.environment.packages
     # A backend that replays answers from elsewhere does not show who ran the model.
     is_own = model.endpoint in ("local", "baseline")
-    info = dict[str, JsonValue](
-        name=model.id,
-        id=model.id,
-        developer=model.id.rpartition("/")[0] or None,
-        inference_engine={"name": model.backend, "version": packages.get(model.backend, _UNKNOWN)},
-        additional_details=_details(
+    info: dict[str, JsonValue] = {
+        "name": model.id,
+        "id": model.id,
+        "inference_engine": {"name": model.backend, "version": packages.get(model.backend, _UNKNOWN)},
+        "additional_details": _details(
             deployment_type="self_deployed" if is_own else _UNKNOWN,
             # A weight file that was read here may still be private.
             model_availability=_UNKNOWN,
-            revision=model.revision,
-            precision=model.precision,
-            endpoint=model.endpoint,
-            chat_template_sha256=model.chat_template_sha256,
-            identity_sha256=model.identity_sha256,
-            identity=model.identity,
+            **asdict(model),
         ),
-    )
-    return {name: value for name, value in info.items() if value is not None}
-
-
-def _evaluation_results(one: _Exported) -> list[JsonValue]:
-    source, asked = _source_data(one), _generation_config(one)
-    return [
-        {
-            "evaluation_result_id": _result_id(metric),
-            "evaluation_name": one.evaluation_name(metric),
-            "source_data": source,
-            "metric_config": _metric_config(one.signature, metric),
-            "score_details": _score_details(metric),
-            "generation_config": asked,
-        }
-        for metric in one.verified.metrics
-        if metric.value is not None
-    ]
+    }
+    developer = model.id.rpartition("/")[0]
+    return info | {"developer": developer} if developer else info
 
 
 def _source_data(one: _Exported) -> dict[str, JsonValue]:
@@ -358,11 +331,7 @@ def _source_data(one: _Exported) -> dict[str, JsonValue]:
         "dataset_name": signature.dataset,
         "additional_details": _details(
             version=signature.dataset_version,
-            config=signature.config,
-            parts=signature.parts or None,
-            splits=signature.splits,
             dataset_sha256=one.verified.dataset_sha256,
-            items_sha256=signature.items_sha256,
             revision=addresses.dataset_revision,
             licence=None if manifest is None else manifest.licence,
             redistributable=None if manifest is None else manifest.redistributable,
@@ -395,13 +364,7 @@ def _metric_config(signature: Signature, metric: Metric) -> dict[str, JsonValue]
         "score_type": "continuous",
         "min_score": metric.minimum,
         "max_score": metric.drawn_maximum,
-        "additional_details": _details(
-            version=metric.version,
-            ideal=metric.ideal,
-            direction=direction,
-            unit_of_n=metric.unit,
-            task=f"{signature.task}@{signature.task_version}",
-        ),
+        "additional_details": _details(version=metric.version, ideal=metric.ideal, direction=direction),
     }
 
 
@@ -429,8 +392,7 @@ def _score_details(metric: Metric) -> dict[str, JsonValue]:
 
 
 def _generation_config(one: _Exported) -> dict[str, JsonValue]:
-    signature = one.signature
-    prompt = prompt_of(load_task(signature.task), signature.prompt)
+    prompt = prompt_of(load_task(one.signature.task), one.signature.prompt)
     settings: dict[str, JsonValue] = {
         "temperature": prompt.temperature,
         "top_p": prompt.top_p,
@@ -440,14 +402,10 @@ def _generation_config(one: _Exported) -> dict[str, JsonValue]:
     }
     details = _details(
         prompt=prompt.id,
-        prompt_sha256=signature.prompt_sha256,
         prompt_options=prompt.options or None,
-        scoring=signature.scoring,
-        normalisation=signature.normalisation,
         stop=prompt.stop or None,
         follow_up=prompt.follow_up,
         n_samples=prompt.n_samples,
-        examples_sha256=signature.examples_sha256,
     )
     return {
         "generation_args": {name: value for name, value in settings.items() if value is not None},

@@ -37,14 +37,29 @@ def _refused(results: Sequence[VerifiedResult]) -> Mapping[Path, str]:
 
 
 def _write(results: Sequence[VerifiedResult], addresses: Addresses, out: Path) -> Iterator[Path]:
-    """Write one file for each model and dataset, with one value for each config."""
-    files: dict[Path, list[VerifiedResult]] = {}
+    """Write one file for each model and dataset, with one value for each config, as the library of the Hub does."""
+    # Loading it takes longer than the rest of an export.
+    from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
+
+    files: dict[Path, list[EvalResultEntry]] = {}
     for verified in results:
+        metric, signature = _ranking_metric(verified), verified.result.signature
+        assert metric is not None, "such results are refused"
+        entry = EvalResultEntry(
+            dataset_id=str(addresses.dataset_repo),
+            task_id=signature.config,
+            value=metric.value,
+            dataset_revision=addresses.dataset_revision,
+            date=None if verified.submission is None else verified.submission.run_date,
+            source_url=verified.permalink(addresses),
+            notes=_notes(verified, metric),
+        )
         folder = out / verified.result.model.id.replace("/", "__") / ".eval_results"
-        files.setdefault(folder / f"{verified.result.signature.dataset}.yaml", []).append(verified)
-    for path, of_file in files.items():
-        text = _file(sorted(of_file, key=lambda verified: verified.result.signature.config), addresses)
+        files.setdefault(folder / f"{signature.dataset}.yaml", []).append(entry)
+    for path, entries in files.items():
+        listed = eval_result_entries_to_yaml(sorted(entries, key=lambda entry: entry.task_id))
         with replacing(path) as temporary:
+            text = yaml.safe_dump(listed, sort_keys=False, allow_unicode=True, width=1000)
             temporary.write_text(text, encoding="utf-8")
         yield path
 
@@ -78,30 +93,6 @@ def _ranking_metric(verified: VerifiedResult) -> Metric | None:
     parts = benchmark.indices[0].parts if benchmark.indices else ()
     names = [part.metric for part in parts if part.source.fits(signature)]
     return verified.metric(names[0]) if len(names) == 1 else None
-
-
-def _file(results: Sequence[VerifiedResult], addresses: Addresses) -> str:
-    """Return the text of a file, as the library of the Hub arranges it."""
-    # Loading it takes longer than the rest of an export.
-    from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
-
-    entries = []
-    for verified in results:
-        metric = _ranking_metric(verified)
-        assert metric is not None, "such results are refused"
-        entries.append(
-            EvalResultEntry(
-                dataset_id=str(addresses.dataset_repo),
-                task_id=verified.result.signature.config,
-                value=metric.value,
-                dataset_revision=addresses.dataset_revision,
-                date=None if verified.submission is None else verified.submission.run_date,
-                source_url=verified.permalink(addresses),
-                notes=_notes(verified, metric),
-            )
-        )
-    text: str = yaml.safe_dump(eval_result_entries_to_yaml(entries), sort_keys=False, allow_unicode=True, width=1000)
-    return text
 
 
 def _notes(verified: VerifiedResult, metric: Metric) -> str:

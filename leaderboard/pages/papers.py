@@ -70,8 +70,8 @@ class PaperView:
     @property
     def counts(self) -> str:
         """How many tables and figures have each status, in words."""
-        numbers = ((status, self.compared.n_of(status)) for status in STATUS_CLASSES)
-        return " \N{MIDDLE DOT} ".join(f"{status} {n}" for status, n in numbers if n)
+        numbers = Counter(part.status for part in self.compared.parts)
+        return " \N{MIDDLE DOT} ".join(f"{status} {numbers[status]}" for status in STATUS_CLASSES if numbers[status])
 
     @property
     def outcomes(self) -> str:

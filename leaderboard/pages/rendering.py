@@ -43,7 +43,7 @@ from leaderboard.ranking.frames import Frames, frames_of
 from leaderboard.ranking.index_tables import Incomplete
 from leaderboard.ranking.profiles import scope_of
 from leaderboard.ranking.profiles import tables_of as tables_of_benchmark
-from leaderboard.ranking.rows import Scope, bounds_note
+from leaderboard.ranking.rows import Scope
 from leaderboard.reproductions import reported_tables
 from leaderboard.verify.entries import Entry, LeftOut
 from schemas.documents.board import AnswerKey, Register
@@ -209,7 +209,7 @@ def templates() -> jinja2.Environment:
         trim_blocks=True,
     )
     by_own_names: list[Callable[..., Any]] = [
-        *(bounds_note, computed_from, display_name, explorer_link, model_page, permalink, profile_page, size_text),
+        *(computed_from, display_name, explorer_link, model_page, permalink, profile_page, size_text),
         *(markup.bar, markup.front_matter, markup.metric_number, markup.number, markup.outside_text, markup.percent),
         *(markup.plain_markdown, markup.slug, markup.sort_key, markup.whisker),
     ]

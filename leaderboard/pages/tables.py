@@ -122,9 +122,10 @@ class TableView:
             columns = self.all_columns
             return {column.key: (column.of(row.entry), column.note_on(row.entry), row.entry) for column in columns}
         cells: dict[str, Cell] = {index.metric.name: (index.metric, "", None) for index in row.indices}
-        shut = frozenset() if row.is_baseline else row.shut_parts
         for part, metric in zip(row.indices[0].definition.parts, row.parts, strict=True):
-            cells[part.key] = metric, "no more than a baseline" if part.key in shut else "", row.entry_of(part)
+            entry = row.entry_of(part)
+            standing = None if entry is None or row.is_baseline else entry.standing
+            cells[part.key] = metric, "" if standing is None or standing.passes else "no more than a baseline", entry
         return cells
 
     @cached_property

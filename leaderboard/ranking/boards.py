@@ -12,7 +12,8 @@ from leaderboard.benchmark_pages import Column, load_pages
 from leaderboard.ranking.duplicates import Duplicate, copied_answers, precedence, singled, with_own_identities
 from leaderboard.ranking.gates import BY_INDEX, MIN_ANSWERED, Gates, why_unranked
 from leaderboard.ranking.index_tables import IndexTables, index_tables
-from leaderboard.ranking.rows import Bounds, RankableValue, Row, Table, bounds_of, compared, ranked_by
+from leaderboard.ranking.rank_ranges import Bounds, bounds_of
+from leaderboard.ranking.rows import RankableValue, Row, Table, compared, ranked_by
 from leaderboard.verify.entries import Entry, Match
 from schemas.documents.result import Metric, Signature, metric_key
 
@@ -36,16 +37,10 @@ class Board:
     @property
     def own_datasets(self) -> frozenset[tuple[str, str]]:
         """Name and version of each dataset without an accepted result, on a board that has accepted results."""
-        entries = [row.entry for table in self.tables for row in table.rows]
-        accepted = {_dataset(entry) for entry in entries if entry.origin == "accepted"}
-        return frozenset(map(_dataset, entries)) - accepted if accepted else frozenset()
-
-
-def _dataset(entry: Entry) -> tuple[str, str]:
-    return entry.result.signature.dataset, entry.result.signature.dataset_version
-
-
-_MOST_NAMED = 3
+        signed = [(table, table.signature.dataset, table.signature.dataset_version) for table in self.tables]
+        origins = {((name, version), row.entry.origin) for table, name, version in signed for row in table.rows}
+        accepted = {data for data, origin in origins if origin == "accepted"}
+        return frozenset(data for data, _ in origins) - accepted if accepted else frozenset()
 
 
 def table_title(table: Table, tables: Sequence[Table]) -> str:
@@ -63,7 +58,7 @@ def table_title(table: Table, tables: Sequence[Table]) -> str:
         parts = signature.parts
         # Of many their number, with a hash by which choices of as many differ.
         many = f"{len(parts)} parts ({strict_json.sha256([*parts])[:8]})"
-        title += f", {', '.join(parts) if len(parts) <= _MOST_NAMED else many}"
+        title += f", {', '.join(parts) if len(parts) <= 3 else many}"
     if len({other.examples_sha256 for other in same}) > 1 and signature.examples_sha256 is not None:
         title += f", examples {signature.examples_sha256[:8]}"
     return title
@@ -213,23 +208,16 @@ def _columns(benchmark: str, entries: Sequence[Entry]) -> tuple[Column, ...]:
 
 def _undefined(entries: Sequence[Entry]) -> dict[str, str]:
     """Return the reason of each metric on all items that has no value in any of the results, from the first of them."""
-    of_metrics: dict[str, list[Metric]] = {}
-    for entry in entries:
-        for (name, group), metric in entry.metrics.items():
-            if not group:
-                of_metrics.setdefault(name, []).append(metric)
-    unknown = (metrics for metrics in of_metrics.values() if all(metric.value is None for metric in metrics))
-    return {metrics[0].name: metrics[0].reason or "" for metrics in unknown}
+    overall = [(name, metric) for entry in entries for (name, group), metric in entry.metrics.items() if not group]
+    known = {name for name, metric in overall if metric.value is not None}
+    reasons: dict[str, str] = {}
+    for name, metric in overall:
+        reasons.setdefault(name, metric.reason or "")
+    return {name: reason for name, reason in reasons.items() if name not in known}
 
 
 def _measured(entry: Entry, shut: str | None, by: RankingMetric | None) -> RankableValue:
-    """Return a result with its value of a metric, and whether that can rank it.
-
-    Args:
-        entry: The result.
-        shut: Why the result does not pass the gates of its benchmark; None if it passes.
-        by: The metric; None if none ranks.
-    """
+    """Return a result with its value of a metric, and whether that can rank it; ``shut`` says why it passes no gate."""
     metric = None if by is None else entry.metric(by.metric)
     bounds = missing_bounds(entry, metric)
     row = Row(entries=(entry,), unranked=_why_unranked(entry, metric) or shut, shut=shut, bounds=bounds)

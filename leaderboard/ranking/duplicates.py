@@ -20,15 +20,10 @@ class Duplicate(NamedTuple):
     shown: Entry
 
     @property
-    def agrees(self) -> bool:
-        """True if both hold the same answers, or nearly the same."""
-        return _are_alike(self.entry, self.shown)
-
-    @property
     def reason(self) -> str:
         """Why it is not shown."""
         shown = f"{self.shown.origin} result {self.shown.place} of the same model and signature is shown instead"
-        return shown if self.agrees else f"{shown}, whose answers differ"
+        return shown if _are_alike(self.entry, self.shown) else f"{shown}, whose answers differ"
 
 
 def precedence(entry: Entry) -> tuple[bool, bool, bool, bool, str, str]:
@@ -61,7 +56,12 @@ def with_own_identities(entries: Sequence[Entry]) -> list[Entry]:
         owners = [claim for claim in same if is_settled and _name(claim) == _name(first)]
         if _name(entry) not in map(_name, owners):
             if entry.origin == "local":
-                entry = _renamed(entry, owners)
+                # Shown as another model, with a note if its table has the owner of its identity too.
+                model, asked_of = entry.result.model, entry.result.signature_sha256
+                beside = [owner for owner in owners if owner.result.signature_sha256 == asked_of]
+                double = f"same weights as {model_label(beside[0])}, so it has no rank of its own" if beside else None
+                result = replace(entry.result, model=replace(model, identity_sha256=renamed_identity(model)))
+                entry = replace(entry, result=result, shared_identity=model.identity_sha256, double=double)
             else:
                 other = next(claim for claim in same if _name(claim) != _name(entry))
                 entry = replace(entry, match=Match("unknown", claimed_identity(other.result.model, other.place)))
@@ -72,18 +72,6 @@ def with_own_identities(entries: Sequence[Entry]) -> list[Entry]:
 def renamed_identity(model: Model) -> str:
     """Return the identity of a local run on the board if its own is that of a model with another name."""
     return strict_json.sha256([model.identity_sha256, model.id, model.revision])
-
-
-def _renamed(entry: Entry, owners: Sequence[Entry]) -> Entry:
-    """Return a local result as that of another model, with a note if its table has the owner of its identity too."""
-    model = entry.result.model
-    beside = [owner for owner in owners if owner.result.signature_sha256 == entry.result.signature_sha256]
-    return replace(
-        entry,
-        result=replace(entry.result, model=replace(model, identity_sha256=renamed_identity(model))),
-        shared_identity=model.identity_sha256,
-        double=f"same weights as {model_label(beside[0])}, so it has no rank of its own" if beside else None,
-    )
 
 
 def _name(entry: Entry) -> tuple[str, str | None]:

@@ -13,7 +13,8 @@ from leaderboard.ranking.boards import Board, missing_bounds
 from leaderboard.ranking.fields import Columns, Fields, Values, attributes, columns_of, values_of
 from leaderboard.ranking.gates import Named, best_useless
 from leaderboard.ranking.index_tables import index_bounds
-from leaderboard.ranking.rows import Bounds, Row, Table
+from leaderboard.ranking.rank_ranges import Bounds
+from leaderboard.ranking.rows import Row, Table
 from schemas.documents.result import Metric
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from evaluators.runs.measure.index_values import Index, ModelResults, ScoredResu
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.ranking.duplicates import precedence
 from leaderboard.ranking.gates import MIN_ANSWERED, in_config, is_settled, why_own_shut, why_unranked
-from leaderboard.ranking.rows import Bounds, RankableValue, Row, Scope, Table, bounds_of, compared, ranked_by
+from leaderboard.ranking.rank_ranges import Bounds, bounds_of
+from leaderboard.ranking.rows import RankableValue, Row, Scope, Table, compared, ranked_by
 from leaderboard.verify.entries import Entry, model_label
 from schemas.documents.result import Result
 
@@ -109,12 +110,10 @@ def _row(of_model: ModelResults, entries: tuple[Entry, ...]) -> Row:
         with_prompt = f" with {signature.prompt}" if n_of_configs[signature.config] > 1 else ""
         reasons[signature.config + with_prompt] = why_unranked(entry) or _why_uncovered(entry, indices[0])
     judged = [(entry, shut) for entry in entries if (shut := why_own_shut(entry)) or entry.standing is not None]
-    unranked_reasons = {config: reason for config, reason in reasons.items() if reason is not None}
-    unranked = None
-    if unranked_reasons:
-        config, unranked = next(iter(unranked_reasons.items()))
-        if len(set(reasons.values())) > 1:
-            unranked = f"{config}: {unranked}"
+    found = ((config, reason) for config, reason in reasons.items() if reason is not None)
+    config, unranked = next(found, ("", None))
+    if unranked is not None and len(set(reasons.values())) > 1:
+        unranked = f"{config}: {unranked}"
     shut = why_all_shut(judged)
     sets = tuple(set_tables(of_model, load_benchmark(of_model.benchmark).compared_over_sets))
     return Row(

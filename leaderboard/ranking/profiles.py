@@ -164,13 +164,6 @@ class ProfileColumn:
         return self.headline.name == self.table.primary
 
     @property
-    def shows_skill(self) -> bool:
-        """True if the gate of the benchmark lets models pass by this measure."""
-        signature = self.table.signature
-        gate = None if self.table.is_index else load_benchmark(signature.benchmark).gate(signature.task)
-        return gate is not None and gate.metric == self.headline.name
-
-    @property
     def direction(self) -> str:
         """Words that say which values are good; empty if nothing says it."""
         metric = next(iter(self.metrics.values()), None)
@@ -196,11 +189,14 @@ class ProfileColumn:
             for identity, metric in self.metrics.items()
             if self.rows[identity].is_baseline and metric.value is not None
         ]
-        if not values and self.shows_skill and self.metrics:
+        signature = self.table.signature
+        benchmark = load_benchmark(signature.benchmark)
+        gate = None if self.table.is_index else benchmark.gate(signature.task)
+        if not values and gate is not None and gate.metric == self.headline.name and self.metrics:
             metric = replace(next(iter(self.metrics.values())), interval=None, interval_reason="not computed")
             leads = best_baselines(entry for row in self.table.rows for entry in row.entries)
             values = [Named(lead.baseline, replace(metric, value=lead.value)) for lead in leads]
-        return best_useless(load_benchmark(self.table.signature.benchmark), values)
+        return best_useless(benchmark, values)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -20,6 +20,7 @@ import numpy as np
 from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from biasboard.ground.plain_text import listed
 from evaluators.statistics.jackknife import SEED, Deviations, draws, starts_of, variance_of
+from schemas.documents.result import Metric
 
 LEVEL = 0.95
 """Confidence level for all comparisons in one table together."""
@@ -28,10 +29,42 @@ POWER = 0.8
 _N_DRAWS, _N_OF_OTHERS = 4000, 1000
 """Numbers of tables of equal models; the level of 5 % is then met to .3 % and .7 %."""
 _CLUSTERS_AT_A_TIME = 1024
-_MOST_NAMED = 12
 
 # Smaller differences can come from the order of floating-point sums.
 _NEGLIGIBLE = 1e-12
+
+
+class Bounds(NamedTuple):
+    """The values of a metric if every missing unit counted as the worst or as the best that it could be."""
+
+    worst: float
+    best: float
+
+    def __str__(self) -> str:
+        """Return words for a cell."""
+        return f"{self.worst:.3f} to {self.best:.3f} with missing answers at their worst and best"
+
+
+def bounds_of(metric: Metric | None, missing_share: float) -> Bounds | None:
+    """Return the bounds of a metric; None if it has no value, no ideal or no maximum.
+
+    Each missing unit, such as a pair with an answer that was refused, counts as one end of the metric's range and
+    weighs as much as each unit that was scored. For a mean over units these are its exact bounds. For other metrics the
+    same rule is a convention: it moves the value towards an end of the range by the share of missing units.
+
+    Args:
+        metric: Value of all items, with the numbers of scored and of missing units.
+        missing_share: Share of the answers that is missing within the units, as within the parts of a suite.
+    """
+    if metric is None or metric.value is None or metric.ideal is None or metric.maximum is None:
+        return None
+    total = metric.n + metric.n_excluded
+    missing = metric.n_excluded / total if total else 0.0
+    missing += (1 - missing) * missing_share
+    low, high = ((1 - missing) * metric.value + missing * end for end in (metric.minimum, metric.maximum))
+    ideal = metric.ideal
+    worst = max(low, high, key=lambda value: abs(value - ideal))
+    return Bounds(worst=worst, best=min(max(ideal, low), high))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +77,8 @@ class Contender:
     """Value of the metric with all missing answers at their worst."""
     best: float
     """Value with all missing answers at their best; equal to ``worst`` if none are missing."""
+    value: float
+    """Value of the given answers alone."""
     deviations: Deviations | None
     """Deviations of the value; None if there are too few clusters for an interval."""
     model: str | None = None
@@ -52,18 +87,11 @@ class Contender:
     """False for all rows of a model but one: they have ranks among the other models, and change none."""
     is_ranked: bool = True
     """False for a model that has no rank: it is compared with the others, and changes none of their ranks."""
-    value: float | None = None
-    """Value of the given answers alone; None for the middle of ``worst`` and ``best``."""
 
     @property
     def is_in_family(self) -> bool:
         """True if the model counts among the ranks of others."""
         return self.is_ranked and self.is_counted
-
-    @property
-    def given(self) -> float:
-        """The value of the given answers."""
-        return (self.worst + self.best) / 2 if self.value is None else self.value
 
 
 class RankRange(NamedTuple):
@@ -109,12 +137,7 @@ def top_note(names: Sequence[str]) -> str:
     ('not beaten: a, b', 'alone at the top: a')
     """
     # Of several, one may stand behind a model that is beaten, so that none is called the best.
-    return f"{'not beaten' if len(names) > 1 else 'alone at the top'}: {listed(names, most=_MOST_NAMED)}"
-
-
-def by_rank(rank: RankRange | None) -> tuple[bool, tuple[int, ...]]:
-    """Return a sort key of rows: better ranges first, narrower ones before wider ones, missing ranks last."""
-    return rank is None, rank or ()
+    return f"{'not beaten' if len(names) > 1 else 'alone at the top'}: {listed(names, most=12)}"
 
 
 Outcome: TypeAlias = Literal["first", "second", "tied", "unknown"]
@@ -183,10 +206,6 @@ class Ranking(NamedTuple):
     clusters are too few to tell any two apart."""
 
 
-NO_RANKING = Ranking(ranges={}, comparisons=(), chances={}, detectable=None)
-"""Ranking of no models."""
-
-
 class Pairs(NamedTuple):
     """All pairs of models with deviations; arrays of shape (n_pairs,)."""
 
@@ -243,7 +262,7 @@ def rank(candidates: Sequence[Contender], *, ideal: float, largest: float = math
 def _toward(candidate: Contender, ideal: float) -> Deviations:
     """Return the deviations of a model's distance to the ideal."""
     assert candidate.deviations is not None
-    lead = candidate.given - ideal
+    lead = candidate.value - ideal
     # A model at the ideal itself, such as an estimate of evenness that ends there, varies on the side of all others:
     # below 1, or above 0.
     return candidate.deviations * math.copysign(1.0, lead if lead else 0.5 - ideal)
@@ -456,7 +475,7 @@ def _comparisons(
     for first, second in itertools.combinations(ordered, 2):
         # The difference is that of the distances whatever the missing answers are.
         difference, half_width, p_value = judged.get((first.name, second.name), (0.0, None, None))
-        lead = abs(second.given - ideal) - abs(first.given - ideal)
+        lead = abs(second.value - ideal) - abs(first.value - ideal)
         outcome: Outcome = "unknown" if p_value is None else "tied"
         if p_value is not None and p_value < 1 - LEVEL:
             outcome = "first" if difference < 0 else "second"

@@ -24,7 +24,7 @@ from leaderboard.ranking.rank_ranges import rank_correlation
 from leaderboard.ranking.rows import Row, Table
 from leaderboard.reproductions import table_of_file
 from leaderboard.verify.entries import Entry
-from schemas.documents.papers import Claim, PaperMeasure, PaperModel, PaperPart, ReportedTable, Reproduction
+from schemas.documents.papers import Claim, NumberList, PaperMeasure, PaperModel, PaperPart, ReportedTable, Reproduction
 from schemas.documents.result import Metric
 
 Status: TypeAlias = Literal[
@@ -91,15 +91,6 @@ class ComparedRow(NamedTuple):
     cells: Mapping[str, ComparedCell]
 
 
-class Recounted(NamedTuple):
-    """A list of printed numbers with what the paper and we compute from it."""
-
-    label: str
-    numbers: tuple[float, ...]
-    printed: Mapping[str, float]
-    ours: Mapping[str, float]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedPart:
     """A table or figure of the paper with what there is of it here."""
@@ -109,7 +100,8 @@ class ComparedPart:
     columns: tuple[str, ...]
     """Keys of the columns that are compared, or that the paper prints, if nothing is."""
     rows: tuple[ComparedRow, ...]
-    recounted: tuple[Recounted, ...]
+    recounted: tuple[tuple[NumberList, Mapping[str, float]], ...]
+    """Each list of printed numbers with what we compute from it."""
     models: tuple[str, ...]
     """Ids of the models with a value here."""
     status: Status
@@ -187,8 +179,10 @@ class ClaimTally(NamedTuple):
     """Models that do no better, which do not count."""
 
     @classmethod
-    def of(cls, sightings: Sequence[Sighting]) -> ClaimTally:
-        """Count the models."""
+    def of(cls, sightings: Sequence[Sighting]) -> ClaimTally | None:
+        """Count the models; None without any."""
+        if not sightings:
+            return None
         counted = [one.sign for one in sightings if one.why_useless is None]
         return cls(len(counted), counted.count(1), counted.count(-1), len(sightings) - len(counted))
 
@@ -231,21 +225,17 @@ class TestedClaim:
     claim: Claim
     sightings: tuple[Sighting, ...]
     """What it comes to in each model in which all values are known."""
-    order: Order | None = None
+    order: Order | None
 
     @property
     def published(self) -> ClaimTally | None:
         """The verdict on models whose answers were published; None if there are none."""
-        return self._verdict(is_published=True)
+        return ClaimTally.of([one for one in self.sightings if one.is_published])
 
     @property
     def asked(self) -> ClaimTally | None:
         """The verdict on models that were asked here; None if there are none."""
-        return self._verdict(is_published=False)
-
-    def _verdict(self, *, is_published: bool) -> ClaimTally | None:
-        sightings = [one for one in self.sightings if one.is_published == is_published]
-        return ClaimTally.of(sightings) if sightings else None
+        return ClaimTally.of([one for one in self.sightings if not one.is_published])
 
     @property
     def outcome(self) -> str:
@@ -255,9 +245,9 @@ class TestedClaim:
         if self.order is not None:
             few = "too few models" if self.order.n else "not asked yet"
             return few if self.order.tau is None else f"orders agree by {self.order.tau:.2f}"
-        if not self.sightings:
-            return "not asked yet"
         all_models = ClaimTally.of(self.sightings)
+        if all_models is None:
+            return "not asked yet"
         if not all_models.n:
             return "cannot be judged"
         if all_models.n_seen == all_models.n:
@@ -279,10 +269,6 @@ class ReproducedPaper:
     claims: tuple[TestedClaim, ...]
     parts: tuple[ComparedPart, ...]
 
-    def n_of(self, status: Status) -> int:
-        """Return the number of tables and figures of a status."""
-        return sum(part.status == status for part in self.parts)
-
 
 def reproduced(name: str, paper: Reproduction, board: Board) -> ReproducedPaper:
     """Compare a paper with the results of a board."""
@@ -291,9 +277,11 @@ def reproduced(name: str, paper: Reproduction, board: Board) -> ReproducedPaper:
         name=name,
         paper=paper,
         claims=tuple(
-            TestedClaim(claim=claim, sightings=(), order=_order(claim, look))
-            if claim.orders
-            else TestedClaim(claim=claim, sightings=tuple(_sightings(claim, look)))
+            TestedClaim(
+                claim=claim,
+                sightings=tuple(_sightings(claim, look)),
+                order=_order(claim, look) if claim.orders else None,
+            )
             for claim in paper.claims
         ),
         parts=tuple(_compared(part, paper, look) for part in paper.parts),
@@ -407,12 +395,7 @@ def _compared(part: PaperPart, paper: Reproduction, look: _Lookup) -> ComparedPa
         for model in others
     ]
     functions = {name: of for one in paper.benchmarks for name, of in load_pages(one).recounts.items()}
-    recounted = [
-        Recounted(
-            one.label, one.numbers, one.printed, {name: float(functions[name](one.numbers)) for name in one.printed}
-        )
-        for one in part.lists
-    ]
+    recounted = [(one, {name: float(functions[name](one.numbers)) for name in one.printed}) for one in part.lists]
     values = [ours for of_key in found.values() for ours in of_key.values()]
     status: Status = "run here on small models" if values else "needs these models"
     if part.impossible is not None:

@@ -20,50 +20,11 @@ from evaluators.scorer import WORD_LISTS
 from evaluators.statistics.jackknife import Deviations
 from leaderboard.benchmark_pages import Column
 from leaderboard.ranking.duplicates import precedence
-from leaderboard.ranking.gates import is_settled, reasons_of, why_unranked
-from leaderboard.ranking.rank_ranges import NO_RANKING, Comparison, Contender, Ranking, RankRange, by_rank, rank
+from leaderboard.ranking.gates import BY_INDEX, is_settled, why_unranked
+from leaderboard.ranking.rank_ranges import Bounds, Comparison, Contender, Ranking, RankRange, rank
 from leaderboard.verify.entries import Entry, model_label
 from schemas.documents.result import Metric, Model, Signature
 from schemas.documents.run_files import Scorer
-
-
-class Bounds(NamedTuple):
-    """The values of a metric if every missing unit counted as the worst or as the best that it could be.
-
-    The ranks need both, so that no model gains by leaving answers out.
-    """
-
-    worst: float
-    best: float
-
-
-def bounds_of(metric: Metric | None, missing_share: float = 0.0) -> Bounds | None:
-    """Return the bounds of a metric; None if it has no value, no ideal or no maximum.
-
-    Each missing unit, such as a pair with an answer that was refused, counts as one end of the metric's range and
-    weighs as much as each unit that was scored. For a mean over units these are its exact bounds. For other metrics the
-    same rule is a convention: it moves the value towards an end of the range by the share of missing units.
-
-    Args:
-        metric: Value of all items, with the numbers of scored and of missing units.
-        missing_share: Share of the answers that is missing within the units, as within the parts of a suite.
-    """
-    if metric is None or metric.value is None or metric.ideal is None or metric.maximum is None:
-        return None
-    total = metric.n + metric.n_excluded
-    missing = metric.n_excluded / total if total else 0.0
-    missing += (1 - missing) * missing_share
-    low, high = ((1 - missing) * metric.value + missing * end for end in (metric.minimum, metric.maximum))
-    ideal = metric.ideal
-    worst = max(low, high, key=lambda value: abs(value - ideal))
-    return Bounds(worst=worst, best=min(max(ideal, low), high))
-
-
-def bounds_note(bounds: Bounds | None) -> str:
-    """Return words for a cell about the bounds of its value; empty if no answer is missing."""
-    if bounds is None:
-        return ""
-    return f"{bounds.worst:.3f} to {bounds.best:.3f} with missing answers at their worst and best"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,9 +110,16 @@ class Row:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """What the row says about its missing rank."""
-        is_limited = any(entry.match.extent == "slice" for entry in self.entries)
-        return () if self.is_baseline else reasons_of(self.unranked, self.shut, is_limited=is_limited)
+        """What the row says about its missing rank: why it has none, and why it is below the line if that differs.
+
+        That an index ranks is said once above the table, and not in each of its rows. A limited run says only that it
+        is one: which baseline it beats is open until all items are asked.
+        """
+        if self.is_baseline:
+            return ()
+        if self.unranked is not None and any(entry.match.extent == "slice" for entry in self.entries):
+            return (self.unranked,)
+        return tuple(reason for reason in dict.fromkeys((self.unranked, self.shut)) if reason not in (None, BY_INDEX))
 
     def metric(self, name: str, group: Mapping[str, str] | None = None) -> Metric | None:
         """Return an index, or a metric of the only result on a slice or by default on all items; None without one."""
@@ -172,16 +140,6 @@ class Row:
     def entry_of(self, part: Part) -> Entry | None:
         """Return the result that a part of an index is computed from; None if the model lacks it."""
         return next((entry for entry in self.entries if part.source.fits(entry.result.signature)), None)
-
-    @property
-    def shut_parts(self) -> frozenset[str]:
-        """The keys of the parts of the indices whose own task the model solves no better than a baseline."""
-        return frozenset(
-            part.key
-            for index in self.indices
-            for part in index.definition.parts
-            if (entry := self.entry_of(part)) and entry.standing is not None and not entry.standing.passes
-        )
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -350,7 +308,8 @@ def ranked_by(measured: Sequence[RankableValue]) -> tuple[tuple[Row, ...], Ranki
         )
         for row, *_ in ordered
     ]
-    return tuple(sorted(rows, key=lambda row: (row.is_below, by_rank(row.rank)))), ranking
+    # Better ranges first, narrower ones before wider ones, missing ranks last.
+    return tuple(sorted(rows, key=lambda row: (row.is_below, row.rank is None, row.rank or ()))), ranking
 
 
 def newest_versions(entries: Sequence[Entry]) -> dict[str, str]:
@@ -402,8 +361,8 @@ def compared(measured: Sequence[RankableValue]) -> Ranking:
     rankings = [
         rank(candidates[version], ideal=ideal, largest=largest) for version, (ideal, largest) in sorted(limits.items())
     ]
-    if len(rankings) < 2:
-        return rankings[0] if rankings else NO_RANKING
+    if len(rankings) == 1:
+        return rankings[0]
     return Ranking(
         ranges={name: of for ranking in rankings for name, of in ranking.ranges.items()},
         comparisons=tuple(pair for ranking in rankings for pair in ranking.comparisons),

@@ -33,7 +33,6 @@ with 6 clusters and 4 % with 10. But a lead of 4.5 standard deviations of a scor
 clusters show in .88 of such tables, is found in .58 with 10 and in .24 with 6 (400 tables each, tests/bench)."""
 _NEGLIGIBLE = 1e-12
 """Largest standard error that can come from the order of floating-point sums alone."""
-_MOST_NAMED = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +154,7 @@ def rank_scores(
         raise DataError(f"ranks compare at least two models; the table has {len(scores.models)}, so add others")
     notes = []
     if scores.ignored:
-        names = listed([f"'{printable(name, most=60)}'" for name in scores.ignored], most=_MOST_NAMED)
+        names = listed([f"'{printable(name, most=60)}'" for name in scores.ignored], most=12)
         notes.append(f"Left out, since by their names they sum up the others or number the rows: {names}.")
     if common:
         scores, whole = scores.on(np.asarray(~np.isnan(scores.values).any(axis=0))), scores
@@ -292,7 +291,6 @@ def _interval(candidate: Contender, is_bounded: bool) -> tuple[float, float] | N
 
 
 def _tiers(best_first: Sequence[Contender], ranking: Ranking) -> dict[str, int]:
-    """Return the tier of each model, the best first."""
     better: dict[str, list[str]] = {}
     for pair in ranking.comparisons:
         if pair.separable:
@@ -305,7 +303,6 @@ def _tiers(best_first: Sequence[Contender], ranking: Ranking) -> dict[str, int]:
 
 
 def _fewest(scores: Scores) -> str:
-    """Return the name of the model that lacks most scores."""
     return printable(scores.models[int(np.isnan(scores.values).sum(axis=1).argmax())])
 
 

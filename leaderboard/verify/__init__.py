@@ -19,8 +19,8 @@ A number on the board is never that of a ``result.json``: it is computed again f
     loading                   all results of a board, or a line for each that is left out; nothing is done again for
                               the same bytes and the same code
 
-What people decide about results: *submissions* chooses the files of a run that may be published, finds what a pull
-request changes, reads who submits what, and holds what maintainers accepted; *verdicts* accepts or rejects them, and
+What people decide about results: *submissions* chooses the files of a run that may be published, reads who submits
+what, holds what maintainers accepted, and finds what a pull request changes; *verdicts* accepts or rejects results, and
 compares them with those that are there. *comparisons* asks a model again, scores texts again, and makes results without
 their texts again from the runs that have them.
 

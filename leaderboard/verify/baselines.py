@@ -33,7 +33,7 @@ from evaluators.task_abilities import ReadsScores
 from evaluators.text_scores import TextScores
 from leaderboard.verify.entries import Entry, as_json, entry_from, measured
 from leaderboard.verify.intake import FAULTS
-from leaderboard.verify.isolation import DEFAULT_LIMITS, ProcessLimits, isolated
+from leaderboard.verify.isolation import isolated
 from leaderboard.verify.sketches import SketchMaker
 from schemas.documents.base import as_row, from_values
 from schemas.documents.result import Counts, Usage, metric_key
@@ -78,9 +78,7 @@ def gate_references(
     return tuple(Reference.from_json(row["reference"]) for row in rows)
 
 
-def with_baselines(
-    entries: Sequence[Entry], memory: Memory, limits: ProcessLimits = DEFAULT_LIMITS
-) -> tuple[Entry, ...]:
+def with_baselines(entries: Sequence[Entry], memory: Memory) -> tuple[Entry, ...]:
     """Return the results, followed by the baselines that the board computes on the items of the models' results.
 
     A baseline of which there is a result on the same items is not computed: its records can be opened.
@@ -88,7 +86,6 @@ def with_baselines(
     Args:
         entries: All results.
         memory: The memory of this machine, which knows the rows on the items of results that were verified before.
-        limits: Limits of each process that computes rows which it does not know.
     """
     # Verification has just stored its rows, also if everything was to be computed again.
     memory = Memory(memory.folder)
@@ -99,7 +96,7 @@ def with_baselines(
             sources.setdefault(entry.result.signature_sha256, entry)
     unknown = [entry for entry in sources.values() if _known(entry, memory) is None]
     n_workers = max(1, min(os.cpu_count() or 1, len(unknown)))
-    made = isolated(partial(_made, memory=memory), unknown, limits, n_workers=n_workers) if unknown else ()
+    made = isolated(partial(_made, memory=memory), unknown, n_workers=n_workers) if unknown else ()
     for entry, rows in zip(unknown, made, strict=True):
         _KNOWN[_key(entry)] = cast(JsonValue, rows if isinstance(rows, list) else [])
     have = {(entry.result.signature_sha256, entry.result.model.identity_sha256) for entry in entries}

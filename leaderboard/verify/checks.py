@@ -34,7 +34,6 @@ from schemas.folders.run_folder import ADAPTERS, SUBMIT_AGAIN, read_adapters
 _NO_EXAMPLES = hashlib.sha256().hexdigest()
 _REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+@-]*")
 _FILES = re.compile(r"sha256:[0-9a-f]{64}|[^@]+@[^@]+")
-_BASELINE = "baseline/"
 _STATED = ("backend", "revision", "precision", "chat_template", "chat_template_sha256")
 """Parts of identities that models have as fields of that name, apart from the ending."""
 
@@ -63,7 +62,7 @@ def check_claims(path: Path, result: Result, *, is_foreign: bool) -> None:
 def _faults_of_model(model: Model, *, is_foreign: bool) -> Iterator[str]:
     try:
         # Baselines are the only models whose ids users cannot choose.
-        check_model_id(model.id.removeprefix(_BASELINE) if model.endpoint == "baseline" else model.id)
+        check_model_id(model.id.removeprefix("baseline/") if model.endpoint == "baseline" else model.id)
     except ConfigError as error:
         yield printable(str(error))
     if model.revision is not None and not _REVISION.fullmatch(model.revision):

@@ -156,13 +156,12 @@ class Root(NamedTuple):
 Provenance: TypeAlias = Literal["reproduced", "recomputed", "reported"]
 """How far a result is vouched for: a maintainer asked the model again; every number follows from the answers; or the
 numbers rest on something that nobody here can compute, and have no rank."""
-Extent: TypeAlias = Literal["whole", "slice", "unknown"]
 
 
 class Match(NamedTuple):
     """The part of a known dataset that a result asks about."""
 
-    extent: Extent
+    extent: Literal["whole", "slice", "unknown"]
     """Part of the config or suite; ``whole`` also for the items that are asked by default, if these are fewer, and
     ``unknown`` if the board has no answer key of it."""
     reason: str | None
@@ -450,8 +449,7 @@ class _Kept(TypedDict):
     rescored: tuple[str, ...]
     settled: tuple[Metric, ...]
     unread_share: float
-    examples: tuple[tuple[Kind, int, tuple[Record, ...]], ...]
-    hides_prompts: bool
+    examples: Examples
 
 
 @cache
@@ -461,9 +459,8 @@ def _form() -> TypeAdapter[_Kept]:
 
 def as_json(entry: Entry) -> JsonValue:
     """Return the form in which the memory holds an entry, without its result and where that lies."""
-    examples, hides_prompts = entry.examples
-    kept: Any = {name: getattr(entry, name) for name in _Kept.__annotations__.keys() - {"hides_prompts"}}
-    kept |= {"metrics": tuple(entry.metrics.values()), "examples": examples, "hides_prompts": hides_prompts}
+    kept: Any = {name: getattr(entry, name) for name in _Kept.__annotations__}
+    kept["metrics"] = tuple(entry.metrics.values())
     return cast(JsonValue, _form().dump_python(kept, mode="json", warnings=False))
 
 
@@ -480,5 +477,4 @@ def entry_from(known: JsonValue, result: Result, origin: Origin, place: str, fol
     # Rules that join several fields of a record were checked when it was stored: they take as long as all else here.
     kept: dict[str, Any] = {**_form().validate_python(known, strict=False)}
     kept["metrics"] = {metric_key(metric): metric for metric in kept["metrics"]}
-    kept["examples"] = Examples(kept["examples"], kept.pop("hides_prompts"))
     return Entry(result=result, origin=origin, place=place, folder=folder, **kept)

@@ -39,10 +39,9 @@ MOST_RESULT_BYTES = 16 << 20
 MOST_TABLE_BYTES = 512 << 20
 """Maximum size of a file of records or scores; 300,000 records have 20 megabytes."""
 _ROW_TYPES: Mapping[type[TableOfRun], type] = {RecordsFile: Record, ScoresFile: TextScore, SumsFile: ClusterSums}
-_OF_RUNS = {STORE, f"{STORE}-wal", f"{STORE}-shm", "pending.json"}
 FILES_OF_RESULTS = (RESULT, RECORDS, SCORES, SUMS, SUBMISSION, ADAPTERS, CORRECTIONS)
 """Names of the files that a published result may have."""
-_KNOWN = {*FILES_OF_RESULTS, *_OF_RUNS}
+_KNOWN = {*FILES_OF_RESULTS, STORE, f"{STORE}-wal", f"{STORE}-shm", "pending.json"}
 _BYTES_OF_ALL, _BYTES_PER_ROW = 32 << 20, 64 << 10
 """Maximum size of the columns of a file before compression: a constant, and 64 kB for each row."""
 _MOST_DEPTH = 12

@@ -31,7 +31,7 @@ class ProcessLimits(NamedTuple):
     """Maximum time for one piece of work."""
 
 
-DEFAULT_LIMITS = ProcessLimits()
+_LIMITS = ProcessLimits()
 _BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 _LACKS_MEMORY, _LACKS_MEMORY_ALONE = 77, 78
 """Exit statuses of a process that ran out of memory: after earlier pieces had kept much of it, and otherwise."""
@@ -52,7 +52,7 @@ class StoppedWork(NamedTuple):
 
 
 def isolated(
-    work: Callable[[T], R], pieces: Sequence[T], limits: ProcessLimits = DEFAULT_LIMITS, *, n_workers: int = 1
+    work: Callable[[T], R], pieces: Sequence[T], limits: ProcessLimits = _LIMITS, *, n_workers: int = 1
 ) -> Iterator[R | StoppedWork]:
     """Yield the result of each piece of work in order, or why there is none.
 

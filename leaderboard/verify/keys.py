@@ -37,8 +37,6 @@ from schemas.files.record_columns import RecordColumns
 from schemas.files.record_hashes import asked_sha256, item_hashes, items_sha256
 from schemas.folders.dataset_folder import MANIFEST, read_manifest
 
-_MADE = "answer key of a dataset"
-
 
 @dataclass(frozen=True)
 class KnownKey:
@@ -65,12 +63,7 @@ class KeyBook:
     """The answer keys that a board knows: those in a folder, and those of datasets on this machine or in the code."""
 
     def __init__(
-        self,
-        keys: Path | None,
-        datasets: Path | None = None,
-        *,
-        embedded: Path | None = None,
-        may_build: bool = True,
+        self, keys: Path | None, datasets: Path | None = None, *, embedded: Path | None = None, may_build: bool = True
     ) -> None:
         """Name the folders; each key is read or made when it is first needed.
 
@@ -128,7 +121,7 @@ class KeyBook:
             return {"key": contract.dump(key), "items": base64.b64encode(items).decode()}
 
         parts: dict[str, strict_json.JsonValue] = {"manifest": contract.dump(manifest), **asked}
-        found = memory.remembered(_MADE, parts, dict[str, Any], made)
+        found = memory.remembered("answer key of a dataset", parts, dict[str, Any], made)
         key = contract.load(found["key"], AnswerKey, where="memory")
         return KnownKey(key, str(folder), base64.b64decode(found["items"]))
 
@@ -279,10 +272,6 @@ def write_key(folder: Path, made: MadeKey) -> Path:
     return path
 
 
-_SECONDS = 600
-_OLDEST_SECONDS = 24 * 3600
-
-
 @cache
 def embedded_folder() -> Path:
     """Return the folder in which this code builds its datasets: in the memory of this machine, or else a temporary one.
@@ -296,7 +285,7 @@ def embedded_folder() -> Path:
         return folder
     for other in (memory / "datasets").glob("*"):
         with suppress(OSError):
-            if time.time() - other.stat().st_mtime > _OLDEST_SECONDS:
+            if time.time() - other.stat().st_mtime > 24 * 3600:
                 shutil.rmtree(other)
     return memory / "datasets" / code_sha256()[:16]
 
@@ -320,4 +309,4 @@ def _build_embedded(signature: Signature, folder: Path) -> None:
     if name in benchmark.embedded_sources:
         command += ["--source", benchmark.embedded_sources[name]]
     with suppress(subprocess.TimeoutExpired):
-        subprocess.run(command, capture_output=True, check=False, timeout=_SECONDS)
+        subprocess.run(command, capture_output=True, check=False, timeout=600)

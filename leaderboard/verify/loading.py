@@ -17,7 +17,7 @@ from biasboard.ground.strict_json import JsonValue
 from evaluators.task import load_task
 from leaderboard.verify.entries import TEXTS_ELSEWHERE, Entry, LeftOut, Root, as_json, entry_from
 from leaderboard.verify.intake import FAULTS, MOST_RESULT_BYTES, check_own_file, contents_of, read_untrusted
-from leaderboard.verify.isolation import DEFAULT_LIMITS, ProcessLimits, StoppedWork, isolated
+from leaderboard.verify.isolation import StoppedWork, isolated
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.submissions import read_register
 from leaderboard.verify.verification import verified_entry
@@ -139,12 +139,10 @@ def _decided(entry: Entry, path: Path, decisions: Mapping[str, Acceptance]) -> E
     return entry
 
 
-def verified_apart(
-    results: Sequence[Located], memory: Memory, keys: KeyBook, limits: ProcessLimits = DEFAULT_LIMITS, *, n_workers: int
-) -> Iterator[Loaded]:
+def verified_apart(results: Sequence[Located], memory: Memory, keys: KeyBook, *, n_workers: int) -> Iterator[Loaded]:
     """Yield the outcome of each result, verified in a process with limits, whose failure harms no other."""
     work = partial(verified_outcome, memory=memory, keys=keys)
-    outcomes = isolated(work, results, limits, n_workers=max(1, min(n_workers, len(results))))
+    outcomes = isolated(work, results, n_workers=max(1, min(n_workers, len(results))))
     for result, outcome in zip(results, outcomes, strict=True):
         yield _left_out(result, f"{result[0]}: {outcome.reason}") if isinstance(outcome, StoppedWork) else outcome
 

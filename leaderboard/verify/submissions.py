@@ -1,4 +1,7 @@
-"""Chooses what of a run is handed in, finds what a pull request changes, and keeps what people say and decide."""
+"""Chooses what may be published of a run, and keeps what submitters say and maintainers decide.
+
+At the end stands what finds the changes of a pull request.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +32,6 @@ from schemas.documents.result import Result, Signature
 from schemas.files import contract
 from schemas.folders.run_folder import REGISTER, RESULT, SUBMISSION, find_runs, path_of, read_result
 
-_MOST_BYTES = 1 << 16
-_MOST_MODELS = 3
 _LETTERS = str.maketrans("01i", "oll")
 """Digits and letters that look like other letters, with case ignored."""
 
@@ -103,7 +104,7 @@ def place_for(result: Result) -> Path:
 def models_of(public: Sequence[PublicFiles]) -> str:
     """Return the ids of the models of some results, or of more than a few their number."""
     ids = sorted({one.result.model.id for one in public})
-    return ", ".join(ids) if len(ids) <= _MOST_MODELS else f"{len(ids)} models"
+    return ", ".join(ids) if len(ids) <= 3 else f"{len(ids)} models"
 
 
 def prepare(public: PublicFiles, *, contact: str, model_card: str, train_data_disclosure: str | None) -> Submission:
@@ -164,7 +165,7 @@ def read_submission(path: Path) -> Submission | None:
     file = path.with_name(SUBMISSION)
     if not file.is_symlink() and not file.exists():
         return None
-    check_own_file(file, _MOST_BYTES)
+    check_own_file(file, most_bytes=1 << 16)
     submission = contract.read(file, Submission)
     if submission.result_sha256 != sha256_file(path):
         raise DataError(f"{file}: is about another {RESULT} than the one beside it; submit the run again")

@@ -35,12 +35,7 @@ _N_WORKERS = 2
 
 
 def judge(
-    paths: Sequence[Path],
-    keys: KeyBook,
-    memory: Memory,
-    *,
-    since: Path | None = None,
-    against: Path | None = None,
+    paths: Sequence[Path], keys: KeyBook, memory: Memory, *, since: Path | None = None, against: Path | None = None
 ) -> Iterator[Verdict]:
     """Verify every result at some paths, each in a process whose failure harms no other, and show the progress.
 

@@ -161,7 +161,7 @@ def _table(
     for sums, (name, value) in zip(tables, values.items(), strict=True):
         deviations = deviations_of(sums, aggregate, design.crossing)
         assert isinstance(deviations, Deviations)
-        candidates.append(Contender(name=name, worst=value, best=value, deviations=deviations))
+        candidates.append(Contender(name=name, worst=value, best=value, value=value, deviations=deviations))
     return values, rank(candidates, ideal=1.0)
 
 
@@ -209,7 +209,9 @@ def bench_few_clusters(kind: str, n_clusters: int, n_models: int) -> None:
             for number, (value, of_model) in enumerate(zip(values.tolist(), scores.T, strict=True)):
                 deviations = deviations_of(one_value_each(of_model), mean)
                 assert isinstance(deviations, Deviations)
-                candidates.append(Contender(name=str(number), worst=value, best=value, deviations=deviations))
+                candidates.append(
+                    Contender(name=str(number), worst=value, best=value, value=value, deviations=deviations)
+                )
             separable = [one for one in rank(candidates, ideal=100.0).comparisons if one.separable]
             false += bool(separable) and not lead
             found += any("0" in (one.first, one.second) for one in separable) and bool(lead)

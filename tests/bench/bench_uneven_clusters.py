@@ -201,7 +201,7 @@ def ranked(draw: Draw, rng: np.random.Generator, leads: FloatArray) -> Ranking:
     estimates = draw(rng, leads)
     return rank(
         [
-            Contender(name=str(number), worst=one.value, best=one.value, deviations=one.deviations)
+            Contender(name=str(number), worst=one.value, best=one.value, value=one.value, deviations=one.deviations)
             for number, one in enumerate(estimates)
         ],
         ideal=1.0,

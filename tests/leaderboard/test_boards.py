@@ -14,7 +14,7 @@ import pytest
 
 from leaderboard.pages.rendering import generate, make_view, parquet_files
 from leaderboard.ranking.boards import Board, assemble, table_title
-from leaderboard.ranking.gates import BY_INDEX, reasons_of, why_unranked
+from leaderboard.ranking.gates import BY_INDEX, why_unranked
 from leaderboard.ranking.index_tables import why_all_shut
 from leaderboard.ranking.rank_ranges import RankRange
 from leaderboard.ranking.rows import Row, Table
@@ -275,7 +275,8 @@ def test_a_reason_of_one_of_several_prompts_names_it_and_counts_them(entries: di
     of_two = f"{config}: {COIN} (with another-v1; 1 of 2 prompts fall short)"
     assert why_all_shut([(coin, None), (other, COIN)]) == of_two
     # That an index ranks is no reason of a row.
-    assert (reasons_of(BY_INDEX, None), reasons_of(BY_INDEX, COIN)) == ((), (COIN,))
+    ((row,),) = (table.rows for table in assemble([coin]).tables)
+    assert [replace(row, unranked=BY_INDEX, shut=shut).reasons for shut in (None, COIN)] == [(), (COIN,)]
 
 
 @pytest.mark.slow

@@ -71,7 +71,8 @@ def test_two_machines_are_no_dispute(places: Places, tmp_path: Path) -> None:
     found = board(tmp_path / "results", places)
     (row,) = found.tables[0].rows
     assert row.rank is not None
-    assert [duplicate.agrees for duplicate in found.duplicates] == [True]
+    (duplicate,) = found.duplicates
+    assert duplicate.reason.endswith(" is shown instead")
 
 
 def test_results_with_other_answers_are_disputed_until_a_maintainer_decides(places: Places, tmp_path: Path) -> None:

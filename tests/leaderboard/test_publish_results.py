@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from biasboard.ground.errors import DataError
-from leaderboard.publish.results_card import card_of
+from leaderboard.publish.published_results import card_of
 from schemas.folders.run_folder import find_runs, read_result
 from tests.commands import run
 from tests.fake_hub import FakeHub, Repository, serving, variables

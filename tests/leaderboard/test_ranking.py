@@ -14,8 +14,7 @@ from scipy import stats
 from biasboard.ground.columns import FloatArray
 from evaluators.statistics.jackknife import Deviations, deviations_of
 from evaluators.statistics.record_tables import mean
-from leaderboard.ranking.rank_ranges import LEVEL, POWER, Contender, Ranking, RankRange, rank
-from leaderboard.ranking.rows import Bounds, bounds_of
+from leaderboard.ranking.rank_ranges import LEVEL, POWER, Bounds, Contender, Ranking, RankRange, bounds_of, rank
 from tests.bench.bench_uneven_clusters import SETTINGS, ranked
 from tests.schemas import examples
 
@@ -29,7 +28,7 @@ def made(name: str, value: float, deviations: FloatArray | None, best: float | N
         n, none = len(deviations), np.zeros(0)
         of_clusters = Deviations(deviations, none, none, np.full(n, 1 / n), np.array([[n], [0]]))
     best = value if best is None else best
-    return Contender(name=name, worst=value, best=best, deviations=of_clusters, **fields)
+    return Contender(name=name, worst=value, best=best, value=(value + best) / 2, deviations=of_clusters, **fields)
 
 
 def candidate(name: str, value: float, *, own_noise: float = 0.001, **fields: Any) -> Contender:
@@ -180,7 +179,7 @@ def test_equal_models_without_a_rank_are_seldom_told_apart(n_ranked: int) -> Non
             moved = own / (1 - shares) / 2 * np.sqrt((n - 1) / n)
             none = np.zeros(0)
             deviations = Deviations(moved, none, none, np.array([*shares]), np.array([[100, 12], [0, 0]]))
-            one = Contender(name=str(number), worst=value, best=value, deviations=deviations)
+            one = Contender(name=str(number), worst=value, best=value, value=value, deviations=deviations)
             models.append(replace(one, is_ranked=number < n_ranked))
         n_false += any(pair.separable for pair in rank(models, ideal=1.0).comparisons)
     # Of 60 tables, 9 or more by chance in one of a thousand at .06.
@@ -219,7 +218,7 @@ def table(rng: np.random.Generator, qualities: np.ndarray) -> tuple[list[str], R
         sums = np.column_stack([right[:, number], np.full(N_DRAWN, PER_CLUSTER)]).astype(float)
         deviations = deviations_of(sums, mean)
         assert isinstance(deviations, Deviations)
-        candidates.append(Contender(name=str(number), worst=value, best=value, deviations=deviations))
+        candidates.append(Contender(name=str(number), worst=value, best=value, value=value, deviations=deviations))
     ordered = sorted(candidates, key=lambda one: -one.worst)
     return [one.name for one in ordered], rank(candidates, ideal=1.0)
 

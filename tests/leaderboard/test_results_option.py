@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 
 from biasboard.ground.errors import ConfigError
-from leaderboard.commands.results_option import accepted_results
-from leaderboard.verify.board_files import keys_folder, results_folder, site_folder
+from leaderboard.verify.board_files import accepted_results, keys_folder, results_folder, site_folder
 from tests.commands import REPOSITORY, run
 from tests.fake_hub import serving, variables
 
 PROGRAM = """
 import sys
-from leaderboard.commands.results_option import accepted_results
+from leaderboard.verify.board_files import accepted_results
 with accepted_results(sys.argv[1]) as folder:
     for path in sorted(folder.rglob("*")):
         if path.is_file():
