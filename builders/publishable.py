@@ -30,8 +30,8 @@ from biasboard.ground.plain_text import listed
 from biasboard.ground.progress import Report, silent
 from builders.dataset.card import BENCHMARK_FILE, card_problems
 from builders.dataset.croissant import CROISSANT_FILE, croissant_problems
+from builders.dataset.licences import ProtectedSource, digests_of, holds_protected, sentence_in_parts
 from builders.dataset.output import VERSION_FORM, is_licence_file, version_key
-from builders.dataset.protected import ProtectedSource, digests_of, holds_protected, sentence_in_parts
 from builders.description import BuilderSource, all_builders
 from schemas.documents.dataset import Manifest
 from schemas.folders.dataset_folder import CARD, MANIFEST, REJECTS, read_manifest

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from builders.dataset.protected import ProtectedSource
+from builders.dataset.licences import ProtectedSource
 from builders.description import Builder, BuilderSource
 
 PUBLISHED_SHA256 = "6bf346256a12eeb959dfbe610948694e8da26c74306bb202c2f6cd177af84588"
@@ -47,7 +47,7 @@ PROTECTED = ProtectedSource(
 """The published SynthBias. ``published_digests.bin`` holds digests of its 31,728 sentences, by which any copy is
 recognised; the licence forbids keeping the sentences themselves here.
 
-It was made with :func:`builders.dataset.protected.packed` from the published file; a test compares the two where that
+It was made with :func:`builders.dataset.licences.packed` from the published file; a test compares the two where that
 file is available.
 """
 

@@ -13,10 +13,9 @@ from itertools import chain
 
 from biasboard.ground.errors import ConfigError
 from builders.dataset.card import Annotation, Card
-from builders.dataset.licences import UNKNOWN, licence_terms, publish_refusal
+from builders.dataset.licences import UNKNOWN, digests_of, holds_protected, licence_terms, publish_refusal
 from builders.dataset.output import Draft, DraftSplit, Rule
 from builders.dataset.own_csv import Form, OwnRow, OwnTable
-from builders.dataset.protected import digests_of, holds_protected
 from builders.pronoun_case import UnsettledCaseError, case_by_neighbours
 from builders.synthbias import PROTECTED
 from builders.synthbias.cards import synthbias_card

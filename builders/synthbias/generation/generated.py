@@ -16,8 +16,8 @@ from pathlib import Path
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.progress import Report
 from builders.dataset.card import Annotation, Card
+from builders.dataset.licences import digests_of, holds_protected
 from builders.dataset.output import Draft, DraftSplit, ExtraFile, Rule
-from builders.dataset.protected import digests_of, holds_protected
 from builders.synthbias import PROTECTED
 from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks.catalogue import CATALOGUE, GENERATED, first_finding
