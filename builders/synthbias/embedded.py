@@ -14,24 +14,27 @@ from functools import cache
 from typing import NamedTuple, TypeVar
 
 from builders.dataset.card import Annotation, Card
+from builders.dataset.inputs import packaged_source
 from builders.dataset.output import Draft, DraftSplit, Rule
 from builders.synthbias.cards import synthbias_card
-from builders.synthbias.checks.catalogue import CATALOGUE, EMBEDDED, OLDER_NAMES, first_finding
-from builders.synthbias.checks.repeated_sentences import Duplicates
+from builders.synthbias.checks.catalogue import CATALOGUE, EMBEDDED, OLDER_NAMES, Duplicates, first_finding
 from builders.synthbias.checks.sentence import Sentence
 from builders.synthbias.checks.sentence_checks import MIN_PERCENT_GAP
-from builders.synthbias.frame_readings import agreement_table, n_dropped, readings_table, that_were_read, votes
 from builders.synthbias.frames import (
     OPEN,
     SETTLED,
     SentenceFrame,
+    agreement_table,
+    n_dropped,
     open_frames,
     open_groups,
-    packaged_source,
+    readings_table,
     settled_frames,
     settled_groups,
+    that_were_read,
+    votes,
 )
-from builders.synthbias.minimal_pairs import CONFIGS, CheckedItems, Position, items_of, split_of, take_pairs
+from builders.synthbias.minimal_pairs import CONFIGS, CheckedItems, items_of, split_of, take_pairs
 from builders.synthbias.position_lean import lean_table, measured_leans
 from schemas.documents.dataset import Reject, Source
 from schemas.items.coreference import CoreferenceItem
@@ -40,7 +43,6 @@ from schemas.lexicon import occupations
 BUILDER_VERSION = "3.0"
 DATASET_VERSION = "3.0.0"
 DEFAULT_SEED = 0
-POSITIONS: tuple[Position, ...] = ("first", "second")
 
 _STEPS = (3, 7, 19)
 """Steps of the three Latin squares. With twenty rows they differ by 2 or 6 from 1, the step by which groups are left
@@ -150,7 +152,7 @@ def candidates(pairs: Sequence[tuple[str, str]], *, seed: int) -> Iterator[Fille
         for quadruple in quadruples[male, female]:
             turn = n_uses[quadruple.template_id] % 2
             n_uses[quadruple.template_id] += 1
-            for position in POSITIONS:
+            for position in ("first", "second"):
                 for number, referent_is_male in enumerate((True, False)):
                     male_first = referent_is_male == (position == "first")
                     first, second = (male, female) if male_first else (female, male)

@@ -16,12 +16,12 @@ from typing import Any, get_args
 
 from biasboard.ground.toml_files import packaged_toml
 from builders.dataset.card import Annotation, Card, CardTable
+from builders.dataset.inputs import packaged_source
 from builders.dataset.output import Draft, DraftSplit, Rule, take_units
 from builders.synthbias import embedded
 from builders.synthbias.cards import OF_SENTENCES, without_understanding
 from builders.synthbias.checks.sentence_checks import MIN_PERCENT_GAP
 from builders.synthbias.embedded import FilledFrame
-from builders.synthbias.frames import packaged_source
 from builders.synthbias.minimal_pairs import CONFIGS, split_of, spread
 from schemas.documents.dataset import Reject, Source
 from schemas.items.coreference import CoreferenceItem
