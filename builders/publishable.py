@@ -10,6 +10,7 @@ import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -190,9 +191,7 @@ def _check_version(folder: Path, manifest: Manifest) -> None:
             f"{folder / MANIFEST}: version '{manifest.version}' is not {VERSION_FORM}; build the dataset again with "
             "--dataset-version"
         )
-    for problem in croissant_problems(folder, manifest):
-        raise DataError(problem)
-    for problem in card_problems(folder, manifest):
+    for problem in chain(croissant_problems(folder, manifest), card_problems(folder, manifest)):
         raise DataError(problem)
 
 

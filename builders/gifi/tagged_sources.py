@@ -35,8 +35,6 @@ _MOST_BYTES = 4 << 30
 """Maximum size of a file; the published ones have at most some hundred megabytes."""
 
 
-Texts: TypeAlias = Iterable[tuple[str, str | None, str]]
-"""Texts with their answers, if they have any, and their places in the source."""
 Tagged: TypeAlias = tuple[list[VariantFrame], list[Reject], Source]
 """The frames and rejects of a source, and the file that they come from."""
 
@@ -111,8 +109,9 @@ def source_file(
 
 
 def _frames(
-    texts: Texts, name: str, *, needs_answer: bool, limit: int | None, report: Report
+    texts: Iterable[tuple[str, str | None, str]], name: str, *, needs_answer: bool, limit: int | None, report: Report
 ) -> tuple[list[VariantFrame], list[Reject]]:
+    """Tag texts, each with its answer, if it has one, and its place in the source."""
     frames: list[tuple[str, VariantFrame]] = []
     rejects: list[Reject] = []
     seen: set[str] = set()

@@ -179,7 +179,10 @@ def _bbq_values(where: str, entry: JsonValue) -> dict[str, str]:
         _unlike(f"label is that of '{answer}', but the context is {'' if is_ambiguous else 'not '}ambiguous")
     category = _text(entry, "category")
     del people[unknown[0]]
-    target, group = _target(people, _stereotyped_groups(entry), is_crossed="_x_" in category.casefold())
+    stereotyped = ("additional_metadata", "stereotyped_groups")
+    groups = [_text(entry, *stereotyped, number) for number in range(len(_field(entry, list, *stereotyped)))]
+    by_key = {_group_key(name): name for name in sorted(groups, key=len, reverse=True)}
+    target, group = _target(people, by_key, is_crossed="_x_" in category.casefold())
     (other,) = people.keys() - {target}
     is_negative = _one_of(entry, "question_polarity", ("neg", "nonneg")) == "neg"
     number = _field(entry, int, "example_id")
@@ -198,15 +201,8 @@ def _bbq_values(where: str, entry: JsonValue) -> dict[str, str]:
     }
 
 
-def _stereotyped_groups(entry: JsonValue) -> dict[str, str]:
-    """Return the groups that the stereotype is about, each by its key."""
-    groups = _field(entry, list, "additional_metadata", "stereotyped_groups")
-    names = [_text(entry, "additional_metadata", "stereotyped_groups", number) for number in range(len(groups))]
-    return {_group_key(name): name for name in sorted(names, key=len, reverse=True)}
-
-
 def _target(people: Mapping[str, tuple[str, str]], groups: Mapping[str, str], *, is_crossed: bool) -> tuple[str, str]:
-    """Return the option of the person that the stereotype is about, and the group.
+    """Return the option of the person that the stereotype is about, and the group; ``groups`` has its groups by key.
 
     ``is_crossed`` is True if a group names more than one thing, such as sex and race.
     """
