@@ -268,6 +268,10 @@ def two_of_three(
 def how_built() -> str:
     """Describe how the sentences were built, with the numbers of this version."""
     openly, settled = open_frames(), settled_frames()
+    n_frames = len(openly) + len(settled)
+    n_unread = n_frames - len(that_were_read([*openly, *settled]))
+    n_read, n_readers = votes()["frame"].nunique(), votes()["reader"].nunique()
+    unread = f"{n_unread} of the {n_frames} frames in use were read by nobody but their author. " if n_unread else ""
     return f"""\
 {len(openly)} frames of type 1 ({_shares(frame.setting for frame in openly)}) and {len(settled)} of type 2
 ({_shares(frame.setting for frame in settled)}), each with one slot for a pronoun in a given case, are filled with
@@ -283,7 +287,16 @@ every pair of a male- and a female-stereotyped occupation whose shares of women 
   mention, and no occupation meets a frame with two partners. Latin squares spread the frames; the seed chooses them.
 * Every sentence is checked by rule; what breaks one, or repeats another sentence, is in `rejects.parquet`.
 
-{_readings()}"""
+Readings: {n_readers} language models each read {n_read} frames once, filled with two occupations of one stereotype
+and about equal shares of women, and answered whether it is coherent, whether the pronoun can mean the one and the
+other, and whom it more probably means. This is no annotation by people. {n_dropped()} of these frames were dropped and
+replaced, because a reader read them otherwise than intended, because too many leaned to the occupation mentioned first,
+because they sounded stilted, or because their words and positions told the referent. {unread}The readings of the others
+in use (`texts/votes.csv` of the builder):
+
+{readings_table().markdown()}
+
+{agreement_table().markdown()}"""
 
 
 def known_limits() -> str:
@@ -305,24 +318,6 @@ prompt {prompts}. Every occupation stands first as often as second
 there, so that a model without a preference for a position shows 0.5:
 
 {lean_table().markdown()}"""
-
-
-def _readings() -> str:
-    in_use = [*open_frames(), *settled_frames()]
-    n_unread = len(in_use) - len(that_were_read(in_use))
-    n_read, n_readers = votes()["frame"].nunique(), votes()["reader"].nunique()
-    unread = f"{n_unread} of the {len(in_use)} frames in use were read by nobody but their author. " if n_unread else ""
-    return f"""\
-Readings: {n_readers} language models each read {n_read} frames once, filled with two occupations of one stereotype
-and about equal shares of women, and answered whether it is coherent, whether the pronoun can mean the one and the
-other, and whom it more probably means. This is no annotation by people. {n_dropped()} of these frames were dropped and
-replaced, because a reader read them otherwise than intended, because too many leaned to the occupation mentioned first,
-because they sounded stilted, or because their words and positions told the referent. {unread}The readings of the others
-in use (`texts/votes.csv` of the builder):
-
-{readings_table().markdown()}
-
-{agreement_table().markdown()}"""
 
 
 def _shares(kinds: Iterable[str | None]) -> str:

@@ -92,7 +92,17 @@ def draft(dataset: AnnotatedDataset, *, name: str, limit: int | None) -> Draft[F
         title=f"{manifest.title}, in eleven pronoun families",
         builder="builders.synthbias.family_sets",
         parameters={"source": "families", "with": source, "limit": limit},
-        sources=(_source_of(manifest), *family_sources()),
+        sources=(
+            Source(
+                name=manifest.name,
+                address=f"dataset {manifest.name} built by {manifest.builder} {manifest.builder_version}",
+                revision=manifest.version,
+                sha256=manifest.content_sha256,
+                licence=manifest.licence,
+                redistributable=manifest.publish_refusal is None,
+            ),
+            *family_sources(),
+        ),
         generator_model=manifest.generator_model,
         licence=manifest.licence,
         publish_refusal=manifest.publish_refusal,
@@ -102,18 +112,6 @@ def draft(dataset: AnnotatedDataset, *, name: str, limit: int | None) -> Draft[F
         flag_rules=tuple(Rule(name=count.rule, description=count.description) for count in manifest.flags),
         card=_card(manifest, kept, len(chosen), len(rejects)),
         extra_files=tuple(dataset.licence_files()),
-    )
-
-
-def _source_of(manifest: Manifest) -> Source:
-    """Return a dataset as the source of its sets."""
-    return Source(
-        name=manifest.name,
-        address=f"dataset {manifest.name} built by {manifest.builder} {manifest.builder_version}",
-        revision=manifest.version,
-        sha256=manifest.content_sha256,
-        licence=manifest.licence,
-        redistributable=manifest.publish_refusal is None,
     )
 
 

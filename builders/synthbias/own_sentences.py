@@ -16,7 +16,7 @@ from builders.dataset.card import Annotation, Card
 from builders.dataset.licences import UNKNOWN, digests_of, holds_protected, licence_terms, publish_refusal
 from builders.dataset.output import Draft, DraftSplit, Rule
 from builders.dataset.own_csv import Form, OwnRow, OwnTable
-from builders.pronoun_case import UnsettledCaseError, case_by_neighbours
+from builders.pronoun_case import UnsettledCaseError, case_by_neighbours, cases_of_form
 from builders.synthbias import PROTECTED
 from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks.case_checks import case_by_phrase, case_readings
@@ -33,7 +33,6 @@ from builders.synthbias.minimal_pairs import (
     Position,
     Slotted,
     case_of_pair,
-    cases_of_form,
     items_of,
     split_of,
     take_pairs,
@@ -392,8 +391,8 @@ def case_of_swap(before: str, form: str, after: str) -> PronounCase | None:
     if len(possible) == 1:
         return next(iter(possible))
     if gender_of_pronoun(form) == "feminine":
-        readings = case_readings(before, after)
-        return readings.by_neighbours if readings.by_neighbours == readings.by_phrase else None
+        by_neighbours, by_phrase = case_readings(before, after)
+        return by_neighbours if by_neighbours == by_phrase else None
     phrase = case_by_phrase(before, after)
     try:
         case = case_by_neighbours(

@@ -16,17 +16,12 @@ from biasboard.ground.errors import DataError
 from builders.dataset.card import Annotation, Card
 from builders.dataset.inputs import check_hashes, read_files
 from builders.dataset.output import Draft, DraftSplit, ExtraFile
+from builders.pronoun_case import cases_of_form
 from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks.catalogue import CATALOGUE, OLDER_NAMES, WINOBIAS_FLAGS, check_sentence, findings_in
 from builders.synthbias.checks.sentence import Claims, Collection, Sentence, required
 from builders.synthbias.mentions import Mention, mentions_in
-from builders.synthbias.minimal_pairs import (
-    CONFIGS,
-    Config,
-    case_of_pair,
-    cases_of_form,
-    take_pairs,
-)
+from builders.synthbias.minimal_pairs import CONFIGS, Config, case_of_pair, take_pairs
 from schemas.documents.dataset import Source
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import PronounCase, gender_of_pronoun, occupations
@@ -251,7 +246,7 @@ def _case(line: Sentence, pair: LinePair, flags: tuple[str, ...]) -> PronounCase
     if not {"not_minimal_pair", "other_pronoun_marked"} & set(flags):
         return case_of_pair(*(required(side.pronoun).text for side in pair))
     possible = cases_of_form(required(line.pronoun).text)
-    return possible.pop() if len(possible) == 1 else None
+    return next(iter(possible)) if len(possible) == 1 else None
 
 
 MIT_NOTICE = """\

@@ -20,7 +20,6 @@ from __future__ import annotations
 from biasboard.ground.command_line import LazyCommand, command_group
 
 _COMMANDS = "builders.synthbias.annotation.annotate_commands"
-HELP = "Have people judge the sentences of a dataset, and keep the pairs that they accept."
 COMMANDS = {
     "plan": LazyCommand(f"{_COMMANDS}:plan", "Plan the next batch: the sentences that need more votes."),
     "export": LazyCommand(f"{_COMMANDS}:export", "Write a batch, or the entrance test, for a platform."),
@@ -35,4 +34,4 @@ COMMANDS = {
         "builders.synthbias.annotation.vote_page:serve", "Serve a page on this machine on which one annotator votes."
     ),
 }
-app = command_group(HELP, COMMANDS)
+app = command_group("Have people judge the sentences of a dataset, and keep the pairs that they accept.", COMMANDS)

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-import typer
-
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import MissingExtraError, import_extra
 from builders.build_command import aligned
@@ -107,8 +105,7 @@ def report(
     annotated = read_annotated(dataset)
     state = fitting_state(annotated, state_folder)
     policy = Policy(stop_rule=stop_rule, relabel=relabel, count_models=count_models, count_untested=count_untested)
-    for line in report_lines(annotated, state, policy):
-        typer.echo(line)
+    print(*report_lines(annotated, state, policy), sep="\n")
 
 
 def report_lines(annotated: AnnotatedDataset, state: State, policy: Policy) -> Iterator[str]:

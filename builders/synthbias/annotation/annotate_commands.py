@@ -364,8 +364,7 @@ def decide(
     state = fitting_state(annotated, state_folder)
     policy = Policy(stop_rule=stop_rule, relabel=relabel, count_models=count_models, count_untested=count_untested)
     decisions = decide_pairs(annotated, state, policy)
-    for line in verdict_lines(decisions):
-        typer.echo(line)
+    print(*verdict_lines(decisions), sep="\n")
     say_uncounted(state, policy)
     if dry_run:
         return None
@@ -380,7 +379,5 @@ def decide(
     )
     manifest = write_dataset(draft, folder, overwrite=overwrite)
     typer.echo(f"validated by people: {'yes' if manifest.human_validated else 'no'}")
-    for line in closing_lines(manifest, folder):
-        typer.echo(line)
-    typer.echo(run_line(folder))
+    print(*closing_lines(manifest, folder), run_line(folder), sep="\n")
     return folder
