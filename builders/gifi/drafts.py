@@ -11,7 +11,7 @@ from biasboard.ground.progress import Report
 from builders.dataset.card import Annotation, Card, CardTable
 from builders.dataset.inputs import check_hashes, read_files
 from builders.dataset.output import Draft, DraftSplit, Rule, take_units
-from builders.gifi import BUILDER, languages, published, tagged_sources, tagging, tango
+from builders.gifi import BUILDER, languages, published, tagged_sources, tango
 from builders.gifi.embedded import embedded_items, how_built, marked_items
 from builders.gifi.variants import FLAG_RULES, problem_items, text_items
 from schemas.documents.dataset import Reject, Source
@@ -204,7 +204,7 @@ def from_gsm8k(path: Path, revision: str | None, *, limit: int | None, report: R
         sources=(replace(file, name="GSM8K, test split", licence="MIT"),),
         limit=limit,
         rejects=rejects,
-        reject_rules=(*tagging.RULES, *tagged_sources.OWN_RULES),
+        reject_rules=tagged_sources.REJECT_RULES,
         how_built=_TAGGED,
         licence_terms="GSM8K is licensed under the MIT licence, (c) 2021 OpenAI.",
         known_limits=(
@@ -232,7 +232,7 @@ def from_realtoxicityprompts(path: Path, revision: str | None, *, limit: int | N
         sources=(replace(file, name="RealToxicityPrompts", licence="Apache-2.0"),),
         limit=limit,
         rejects=rejects,
-        reject_rules=(*tagging.RULES, *tagged_sources.OWN_RULES),
+        reject_rules=tagged_sources.REJECT_RULES,
         how_built=_TAGGED,
         licence_terms="RealToxicityPrompts is licensed under Apache-2.0. Its texts are of the web, and some offend.",
         citation="RealToxicityPrompts (Gehman et al. 2020, arXiv:2009.11462)",
