@@ -109,7 +109,13 @@ def read_dataset(folder: Path, *, report: Report = silent) -> PublishableDataset
     _check_listed(folder, manifest, list(files))
     report("comparing texts with those that must not be published", 0, None)
     _check_texts(folder, list(files))
-    _check_version(folder, manifest)
+    if version_key(manifest.version) is None:
+        raise DataError(
+            f"{folder / MANIFEST}: version '{manifest.version}' is not {VERSION_FORM}; build the dataset again with "
+            "--dataset-version"
+        )
+    for problem in chain(croissant_problems(folder, manifest), card_problems(folder, manifest)):
+        raise DataError(problem)
     return PublishableDataset(
         title=f"{manifest.name} {manifest.version}",
         files=files,
@@ -182,17 +188,6 @@ def _check_texts(folder: Path, names: Sequence[str]) -> None:
                 f"{places[0]}: has a text of {protected.name}, and so have {len(places)} rows and lines in all; build "
                 f"the dataset without them: {protected.refusal}"
             )
-
-
-def _check_version(folder: Path, manifest: Manifest) -> None:
-    """Check the form of the version, and that all files agree with the manifest."""
-    if version_key(manifest.version) is None:
-        raise DataError(
-            f"{folder / MANIFEST}: version '{manifest.version}' is not {VERSION_FORM}; build the dataset again with "
-            "--dataset-version"
-        )
-    for problem in chain(croissant_problems(folder, manifest), card_problems(folder, manifest)):
-        raise DataError(problem)
 
 
 def _texts_of(path: Path) -> Iterator[tuple[str, str]]:

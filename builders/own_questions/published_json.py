@@ -161,7 +161,6 @@ def _unlike(reason: str) -> NoReturn:
 
 
 def _bbq_values(where: str, entry: JsonValue) -> dict[str, str]:
-    """Return the values of a row for an entry of BBQ."""
     options = [_text(entry, name) for name in _OPTIONS]
     people = {
         option: (_text(entry, "answer_info", name, 0), _text(entry, "answer_info", name, 1))
@@ -230,7 +229,6 @@ def _group_key(group: str) -> str:
 
 
 def _stereoset_values(where: str, entry: JsonValue) -> dict[str, str]:
-    """Return the values of a row for an example of StereoSet."""
     sentences = _field(entry, list, "sentences")
     labels = {
         _text(entry, "sentences", number, "gold_label"): _text(entry, "sentences", number, "sentence")

@@ -370,7 +370,6 @@ class _Pairing:
 
 
 def _repeated(sentence: Sentence, earlier: Sentence) -> Reject:
-    """Return the reject of a sentence whose pair was kept before."""
     if sentence.masked == earlier.masked:
         return _reject(sentence, CATALOGUE["repeated_text"].finding(sentence, f"repeats {earlier.id}"))
     reason = f"repeats {earlier.id} apart from capitals and punctuation"
