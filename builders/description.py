@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from biasboard.ground.kinds import BUILDERS
-from builders.dataset.protected import ProtectedSource
+from builders.dataset.licences import ProtectedSource
 
 DATASETS_FOLDER = Path("out/datasets")
 

@@ -20,8 +20,9 @@ _CURRENCIES = frozenset("$\N{POUND SIGN}\N{EURO SIGN}")
 
 
 @cache
-def _cases_of_form(form: str) -> tuple[PronounCase, ...]:
-    return tuple(case for family in families_of(form) for case in cases_of(form, family))
+def cases_of_form(form: str) -> frozenset[PronounCase]:
+    """Return every grammatical case that a form of *he* or *she* can have."""
+    return frozenset(case for family in families_of(form) for case in cases_of(form, family))
 
 
 class UnsettledCaseError(Exception):
@@ -43,9 +44,9 @@ def case_by_neighbours(before: str, form: str, after: str, *, lemma_of: Callable
     >>> case_by_neighbours("on", "her", "desk", lemma_of=str), case_by_neighbours("saw", "her", "at", lemma_of=str)
     ('possessive_dependent', 'accusative')
     """
-    cases = _cases_of_form(form)
+    cases = cases_of_form(form)
     if len(cases) == 1:
-        return cases[0]
+        return next(iter(cases))
     if after in ("'", "\N{RIGHT SINGLE QUOTATION MARK}", "-"):
         raise UnsettledCaseError(f"'{form}' stands before '{after}'")
     takes_noun = (after[:1].isalnum() or after in _CURRENCIES) and after not in _NO_NOUN

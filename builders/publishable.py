@@ -10,6 +10,7 @@ import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,8 +31,8 @@ from biasboard.ground.plain_text import listed
 from biasboard.ground.progress import Report, silent
 from builders.dataset.card import BENCHMARK_FILE, card_problems
 from builders.dataset.croissant import CROISSANT_FILE, croissant_problems
+from builders.dataset.licences import ProtectedSource, digests_of, holds_protected, sentence_in_parts
 from builders.dataset.output import VERSION_FORM, is_licence_file, version_key
-from builders.dataset.protected import ProtectedSource, digests_of, holds_protected, sentence_in_parts
 from builders.description import BuilderSource, all_builders
 from schemas.documents.dataset import Manifest
 from schemas.folders.dataset_folder import CARD, MANIFEST, REJECTS, read_manifest
@@ -108,7 +109,13 @@ def read_dataset(folder: Path, *, report: Report = silent) -> PublishableDataset
     _check_listed(folder, manifest, list(files))
     report("comparing texts with those that must not be published", 0, None)
     _check_texts(folder, list(files))
-    _check_version(folder, manifest)
+    if version_key(manifest.version) is None:
+        raise DataError(
+            f"{folder / MANIFEST}: version '{manifest.version}' is not {VERSION_FORM}; build the dataset again with "
+            "--dataset-version"
+        )
+    for problem in chain(croissant_problems(folder, manifest), card_problems(folder, manifest)):
+        raise DataError(problem)
     return PublishableDataset(
         title=f"{manifest.name} {manifest.version}",
         files=files,
@@ -181,19 +188,6 @@ def _check_texts(folder: Path, names: Sequence[str]) -> None:
                 f"{places[0]}: has a text of {protected.name}, and so have {len(places)} rows and lines in all; build "
                 f"the dataset without them: {protected.refusal}"
             )
-
-
-def _check_version(folder: Path, manifest: Manifest) -> None:
-    """Check the form of the version, and that all files agree with the manifest."""
-    if version_key(manifest.version) is None:
-        raise DataError(
-            f"{folder / MANIFEST}: version '{manifest.version}' is not {VERSION_FORM}; build the dataset again with "
-            "--dataset-version"
-        )
-    for problem in croissant_problems(folder, manifest):
-        raise DataError(problem)
-    for problem in card_problems(folder, manifest):
-        raise DataError(problem)
 
 
 def _texts_of(path: Path) -> Iterator[tuple[str, str]]:

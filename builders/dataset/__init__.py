@@ -2,5 +2,5 @@
 
 A builder reads files with *inputs* and hands a draft to *output*, which writes the folder: parquet files, manifest,
 rejects, README.md (*card*) and croissant.json (*croissant*). *own_csv* reads the files of users. *licences* says which
-licences allow sharing copies, *protected* recognises texts that a licence forbids to share.
+licences allow sharing copies, and recognises texts that one forbids to share.
 """

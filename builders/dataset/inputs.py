@@ -1,4 +1,7 @@
-"""Reads what ``--input`` and ``--revision`` name: published files, a folder of them, or a dataset on the Hub."""
+"""Reads what ``--input`` and ``--revision`` name: published files, a folder of them, or a dataset on the Hub.
+
+Files that come with the code are described as sources too.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,13 @@ import csv
 import hashlib
 import io
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import resources
 from pathlib import Path
 
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import check_readable
 from biasboard.ground.hub import HubDataset, downloaded
+from schemas.documents.dataset import Source
 
 
 def read_files(folder: Path, names: Iterable[str], *, what: str, remedy: str) -> dict[str, bytes]:
@@ -119,3 +124,16 @@ def hub_files(hub_id: str, names: Sequence[str], revision: str | None) -> tuple[
     if missing := [name for name in names if not (folder / name).is_file()]:
         raise DataError(f"--input {hub_id}: holds no {', '.join(missing)} at {folder.name}; give another --revision")
     return [folder / name for name in names], folder.name
+
+
+def packaged_source(name: str, path: str, *, revision: str | None, licence: str = "Apache-2.0") -> Source:
+    """Return a file of this project, given its path in the repository, as a source of a dataset."""
+    package, _, rest = path.partition("/")
+    return Source(
+        name=name,
+        address=path,
+        revision=revision,
+        sha256=hashlib.sha256(resources.files(package).joinpath(rest).read_bytes()).hexdigest(),
+        licence=licence,
+        redistributable=True,
+    )

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -172,15 +173,8 @@ def rng_for(seed: int, name: str) -> np.random.Generator:
 
 def round_robin(queues: Iterable[Sequence[str]]) -> Iterator[str]:
     """Yield the first entry of each queue, then the second of each, and so on."""
-    waiting = [iter(queue) for queue in queues]
-    while waiting:
-        still = []
-        for queue in waiting:
-            for place in queue:
-                yield place
-                still.append(queue)
-                break
-        waiting = still
+    for turn in zip_longest(*queues):
+        yield from (entry for entry in turn if entry is not None)
 
 
 def check_target(folder: Path, *, overwrite: bool) -> None:

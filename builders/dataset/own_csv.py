@@ -88,7 +88,13 @@ def read_tables(form: Form, paths: Sequence[Path], mapped: Sequence[str]) -> lis
         ConfigError: a mapping is no such text, or no file has its heading.
         DataError: a file is missing, is neither CSV in UTF-8 nor JSON Lines nor Parquet, or lacks a column.
     """
-    headings = [_mapping(form, text) for text in mapped]
+    headings = []
+    for text in mapped:
+        column, equals, heading = text.partition("=")
+        if not equals or not heading.strip() or column not in form.columns:
+            columns = ", ".join(form.columns)
+            raise ConfigError(f"--map {text}: is not COLUMN=HEADING with a column out of {columns}; correct it")
+        headings.append((column, heading.strip()))
     tables = [_read(form, path, raw, headings) for path, raw in read_inputs(paths, f"a CSV file of your {form.what}")]
     for column, heading in headings:
         if not any(_key(table.headings.get(column, "")) == _key(heading) for table in tables):
@@ -124,14 +130,6 @@ def plain_values(values: Mapping[str, str]) -> tuple[dict[str, str], str | None]
     plain = {column: " ".join(value.split()) for column, value in values.items()}
     sign = invisible_sign("".join(plain.values()))
     return plain, None if sign is None else f"has the invisible sign U+{ord(sign):04X}; remove it"
-
-
-def _mapping(form: Form, text: str) -> tuple[str, str]:
-    column, equals, heading = text.partition("=")
-    if not equals or not heading.strip() or column not in form.columns:
-        columns = ", ".join(form.columns)
-        raise ConfigError(f"--map {text}: is not COLUMN=HEADING with a column out of {columns}; correct it")
-    return column, heading.strip()
 
 
 def _read(form: Form, path: Path, raw: bytes, mapped: Sequence[tuple[str, str]]) -> OwnTable:

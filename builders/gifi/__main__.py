@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -14,7 +13,6 @@ from biasboard.ground.progress import Report, steps
 from builders.build_command import DatasetVersion, Out, Overwrite, check_input, closing_lines, target_folder
 from builders.dataset.output import Draft, write_dataset
 from builders.gifi import BUILDER, drafts
-from schemas.documents.dataset import Manifest
 from schemas.documents.item_shape import Item
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -55,7 +53,11 @@ def build(
 ) -> Path:
     """Build a dataset in which each text appears in eleven pronoun families."""
     with one_line_errors():
-        _check(source, input_path, revision, compat)
+        check_input(BUILDER.source(source), input_path)
+        if compat is not None and source != "gifi":
+            raise ConfigError(f"--compat {compat}: only --source gifi has published strings; leave it out")
+        if revision is not None and source not in ("realtoxicityprompts", "gsm8k"):
+            raise ConfigError(f"--revision {revision}: --source {source} is not read from the Hub; leave it out")
         default = BUILDER.source(source).default_out
         if compat is not None:
             default = default.with_name(f"{default.name}-compat")
@@ -63,17 +65,13 @@ def build(
         with steps() as report:
             draft = _draft(source, input_path, revision, compat, limit, report)
             manifest = write_dataset(draft, folder, version=dataset_version, overwrite=overwrite, report=report)
-    for line in _summary(draft, manifest, folder):
-        typer.echo(line)
+    counts = (
+        f"{split.config}/{split.split}: {len(split.items)} rows, {len({item.unit for item in split.items})} templates"
+        for split in draft.splits
+    )
+    print(f"{manifest.name} {manifest.version} from source {source}:")
+    print(f"  {'; '.join(counts)}", *closing_lines(manifest, folder), sep="\n")
     return folder
-
-
-def _check(source: SourceName, path: Path | None, revision: str | None, compat: Compat | None) -> None:
-    check_input(BUILDER.source(source), path)
-    if compat is not None and source != "gifi":
-        raise ConfigError(f"--compat {compat}: only --source gifi has published strings; leave it out")
-    if revision is not None and source not in ("realtoxicityprompts", "gsm8k"):
-        raise ConfigError(f"--revision {revision}: --source {source} is not read from the Hub; leave it out")
 
 
 def _draft(
@@ -91,7 +89,7 @@ def _draft(
             return drafts.marked(limit=limit)
         case "german" | "spanish" | "french":
             return drafts.in_language(source, limit=limit)
-    assert path is not None  # _check refuses the other sources without a file.
+    assert path is not None  # check_input refuses the other sources without a file.
     match source:
         case "tango":
             return drafts.from_tango(path, limit=limit)
@@ -101,16 +99,6 @@ def _draft(
             return drafts.from_realtoxicityprompts(path, revision, limit=limit, report=report)
         case _:
             return drafts.from_published(path, compat=compat is not None, limit=limit)
-
-
-def _summary(draft: Draft[Item], manifest: Manifest, folder: Path) -> Iterator[str]:
-    yield f"{manifest.name} {manifest.version} from source {manifest.parameters['source']}:"
-    counts = (
-        f"{split.config}/{split.split}: {len(split.items)} rows, {len({item.unit for item in split.items})} templates"
-        for split in draft.splits
-    )
-    yield f"  {'; '.join(counts)}"
-    yield from closing_lines(manifest, folder)
 
 
 if __name__ == "__main__":

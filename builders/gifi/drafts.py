@@ -11,7 +11,7 @@ from biasboard.ground.progress import Report
 from builders.dataset.card import Annotation, Card, CardTable
 from builders.dataset.inputs import check_hashes, read_files
 from builders.dataset.output import Draft, DraftSplit, Rule, take_units
-from builders.gifi import BUILDER, languages, published, tagged_sources, tagging, tango
+from builders.gifi import BUILDER, languages, published, tagged_sources, tango
 from builders.gifi.embedded import embedded_items, how_built, marked_items
 from builders.gifi.variants import FLAG_RULES, problem_items, text_items
 from schemas.documents.dataset import Reject, Source
@@ -34,7 +34,6 @@ _SHAPES: Mapping[str, str] = {
     "marked": "marked_text",
     **{language: f"{language}_recognition" for language in LANGUAGE_CODES},
 }
-COMPAT = "gifi-repo"
 RTP_LIMIT = 2200
 """Maximum number of items from RealToxicityPrompts if ``--limit`` is not given: as many as the published GIFI has."""
 
@@ -105,8 +104,6 @@ def embedded(*, limit: int | None) -> Draft[Item]:
         limit=limit,
         version=EMBEDDED_VERSION,
         how_built=how_built(),
-        licence_terms="The texts are licensed under Apache-2.0, like the code.",
-        citation="the work that it follows,",
     )
 
 
@@ -125,13 +122,11 @@ def marked(*, limit: int | None) -> Draft[Item]:
             "the Equal Employment Opportunity Commission of the USA calls discrimination unlawful (age from 40), and "
             "categories of BBQ (Parrish et al. 2022, arXiv:2110.08193)."
         ),
-        licence_terms="The texts are licensed under Apache-2.0, like the code.",
         known_limits=(
             "* Nobody has validated these sentences, neither people with the markers nor anybody else.\n"
             "* Two or three words stand for each axis, and one adjective for a person; what is unusual of an adjective "
             "is measured with what it means."
         ),
-        citation="the work that it follows,",
     )
     statement = _DATA_STATEMENT.replace("differ in nothing\nelse", "differ in nothing\nelse but the marker")
     return replace(draft, card=replace(draft.card, data_statement=statement))
@@ -149,8 +144,6 @@ def in_language(language: Language, *, limit: int | None) -> Draft[Item]:
         ),
         limit=limit,
         how_built=languages.how_built(language),
-        licence_terms="The texts are licensed under Apache-2.0, like the code.",
-        citation="the work that it follows,",
         flag_rules=(),
     )
     card = replace(
@@ -211,7 +204,7 @@ def from_gsm8k(path: Path, revision: str | None, *, limit: int | None, report: R
         sources=(replace(file, name="GSM8K, test split", licence="MIT"),),
         limit=limit,
         rejects=rejects,
-        reject_rules=(*tagging.RULES, *tagged_sources.OWN_RULES),
+        reject_rules=tagged_sources.REJECT_RULES,
         how_built=_TAGGED,
         licence_terms="GSM8K is licensed under the MIT licence, (c) 2021 OpenAI.",
         known_limits=(
@@ -239,7 +232,7 @@ def from_realtoxicityprompts(path: Path, revision: str | None, *, limit: int | N
         sources=(replace(file, name="RealToxicityPrompts", licence="Apache-2.0"),),
         limit=limit,
         rejects=rejects,
-        reject_rules=(*tagging.RULES, *tagged_sources.OWN_RULES),
+        reject_rules=tagged_sources.REJECT_RULES,
         how_built=_TAGGED,
         licence_terms="RealToxicityPrompts is licensed under Apache-2.0. Its texts are of the web, and some offend.",
         citation="RealToxicityPrompts (Gehman et al. 2020, arXiv:2009.11462)",
@@ -297,7 +290,7 @@ def from_published(folder: Path, *, compat: bool, limit: int | None) -> Draft[It
         citation="the sources of its templates",
         flag_rules=published.COMPAT_FLAG_RULES if compat else FLAG_RULES,
     )
-    parameters = {**draft.parameters, "compat": COMPAT if compat else None}
+    parameters = {**draft.parameters, "compat": "gifi-repo" if compat else None}
     return replace(draft, parameters=parameters, name=f"{draft.name}-compat" if compat else draft.name)
 
 
@@ -318,8 +311,8 @@ def draft_of(
     sources: tuple[Source, ...],
     limit: int | None,
     how_built: str,
-    licence_terms: str,
-    citation: str,
+    licence_terms: str = "The texts are licensed under Apache-2.0, like the code.",
+    citation: str = "the work that it follows,",
     version: str = _OTHER_VERSION,
     known_limits: str = "",
     rejects: Sequence[Reject] = (),
@@ -334,7 +327,7 @@ def draft_of(
         title: Title of the card.
         sources: Sources with their hashes and licences.
         limit: Maximum number of items that the user asked for; None for all.
-        how_built: Text of the card, like the next ones.
+        how_built: Text of the card, like the next ones, whose defaults are those of texts of this project.
         licence_terms: Terms of the sources.
         citation: Sources to cite in addition to the paper.
         version: Version of the dataset.
@@ -376,22 +369,19 @@ def draft_of(
 
 def _balance(splits: Sequence[DraftSplit[Item]]) -> CardTable:
     counts = [_counted(split.items) for split in splits]
-    names = dict.fromkeys(name for name in _row_names() if any(count[name] for count in counts))
-    rows = [(name, *(str(count[name]) for count in counts)) for name in names]
-    return CardTable(header=("", *(f"{split.config}/{split.split}" for split in splits)), rows=tuple(rows))
-
-
-def _row_names() -> list[str]:
     attributes = ("occupation", "personality", "hobby", "colour")
     antecedents = ("masculine_name", "feminine_name", "neutral_name", "distal")
-    return [
+    ordered = (
         "items",
         "templates",
         *(f"family {name}" for name in pronoun_families()),
         *(f"{_spelt(case)} slots" for case in CASES),
         *(f"antecedent: {_spelt(name)}" for name in antecedents),
         *(f"{attribute}, {gender}" for attribute in attributes for gender in ("feminine", "masculine", "neutral")),
-    ]
+    )
+    names = [name for name in ordered if any(count[name] for count in counts)]
+    rows = [(name, *(str(count[name]) for count in counts)) for name in names]
+    return CardTable(header=("", *(f"{split.config}/{split.split}" for split in splits)), rows=tuple(rows))
 
 
 def _counted(items: Sequence[Item]) -> Counter[str]:

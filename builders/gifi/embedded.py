@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from importlib import resources
 from io import StringIO
+from itertools import product
 from typing import Any, cast
 
 from biasboard.ground.toml_files import packaged_toml
@@ -23,7 +24,6 @@ from schemas.lexicon.pronoun_template import parse
 TONES = ("friendly", "neutral", "tense")
 _VOTES = "votes.csv"
 _MARKERS = "markers.toml"
-_SLOT = "[marker] "
 
 
 def embedded_items() -> dict[str, Sequence[Item]]:
@@ -68,16 +68,15 @@ def marked_items() -> list[MarkedTextItem]:
     """Return every text without a marker and with each of them, in every pronoun family."""
     content = packaged_toml("builders.gifi", "texts", _MARKERS)
     markers = [(None, None), *((row["axis"], word) for row in content["marker"] for word in row["words"])]
-    return [item for row in content["text"] for axis, marker in markers for item in _variants(row, axis, marker)]
-
-
-def _variants(row: dict[str, Any], axis: Any, marker: str | None) -> Iterator[MarkedTextItem]:
-    template_id = f"markers-{row['id']}"
-    text = row["text"].replace(_SLOT, "" if marker is None else f"{marker} ")
-    for item in text_items([VariantFrame(template_id, parse(text, where=f"{_MARKERS}: {row['id']}"), None)]):
-        values = {field.name: getattr(item, field.name) for field in fields(item)}
-        values["item_id"] = f"{template_id}-{(marker or 'unmarked').lower()}-{item.family}"
-        yield MarkedTextItem(**values, axis=axis, marker=marker)
+    items = []
+    for row, (axis, marker) in product(content["text"], markers):
+        template_id = f"markers-{row['id']}"
+        text = row["text"].replace("[marker] ", "" if marker is None else f"{marker} ")
+        for item in text_items([VariantFrame(template_id, parse(text, where=f"{_MARKERS}: {row['id']}"), None)]):
+            values = {field.name: getattr(item, field.name) for field in fields(item)}
+            values["item_id"] = f"{template_id}-{(marker or 'unmarked').lower()}-{item.family}"
+            items.append(MarkedTextItem(**values, axis=axis, marker=marker))
+    return items
 
 
 def how_built() -> str:

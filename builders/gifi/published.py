@@ -294,7 +294,7 @@ def variant_items(
         faults[WRONG_ANSWER.name] = frozenset(pronoun_families()) if answer != row.answer else frozenset()
         frames.append(
             VariantFrame(
-                template_id=_template_id(config, row.number),
+                template_id=f"gifi-{config}-{row.number:03}",
                 template=published if as_published else repaired,
                 source_row=source,
                 antecedent=_ANTECEDENTS[row.number // _N_PER_ANTECEDENT] if config == "recognition" else None,
@@ -303,10 +303,6 @@ def variant_items(
             )
         )
     return (problem_items if config == "math" else text_items)(frames), rejects
-
-
-def _template_id(config: str, index: int) -> str:
-    return f"gifi-{config}-{index:03}"
 
 
 def _faults(published: Template, repaired: Template, tags: Tags) -> dict[str, frozenset[str]]:
@@ -345,7 +341,7 @@ def assignment_items(rows: Sequence[PromptRow], *, as_published: bool) -> list[A
             )
         items.append(
             AssignmentItem(
-                item_id=_template_id("assignment", row.number),
+                item_id=f"gifi-assignment-{row.number:03}",
                 text=row.text if as_published else repaired,
                 attribute=_ATTRIBUTES[row.state],
                 stereotype=_stereotype(row),

@@ -15,7 +15,7 @@ from biasboard.ground.files import check_readable, sha256_file
 from biasboard.ground.progress import Report
 from builders.dataset.inputs import check_no_revision, hub_files, is_on_hub
 from builders.dataset.output import Rule
-from builders.gifi.tagging import UncertainError, tagged
+from builders.gifi.tagging import RULES, UncertainError, tagged
 from builders.gifi.variants import VariantFrame
 from schemas.documents.dataset import Reject, Source
 from schemas.lexicon import pronoun_families
@@ -26,7 +26,7 @@ RTP_ID = "allenai/real-toxicity-prompts"
 
 NO_NUMBER = Rule(name="no_number", description="the answer is not one number")
 REPEATED = Rule(name="repeated_text", description="the same text stands in the source before")
-OWN_RULES = (NO_NUMBER, REPEATED)
+REJECT_RULES = (*RULES, NO_NUMBER, REPEATED)
 
 # A solution of GSM8K ends in #### and the answer.
 _ANSWER = re.compile(r"####\s*(-?\d[\d,]*(?:\.\d+)?)\s*$")
@@ -35,8 +35,6 @@ _MOST_BYTES = 4 << 30
 """Maximum size of a file; the published ones have at most some hundred megabytes."""
 
 
-Texts: TypeAlias = Iterable[tuple[str, str | None, str]]
-"""Texts with their answers, if they have any, and their places in the source."""
 Tagged: TypeAlias = tuple[list[VariantFrame], list[Reject], Source]
 """The frames and rejects of a source, and the file that they come from."""
 
@@ -111,8 +109,9 @@ def source_file(
 
 
 def _frames(
-    texts: Texts, name: str, *, needs_answer: bool, limit: int | None, report: Report
+    texts: Iterable[tuple[str, str | None, str]], name: str, *, needs_answer: bool, limit: int | None, report: Report
 ) -> tuple[list[VariantFrame], list[Reject]]:
+    """Tag texts, each with its answer, if it has one, and its place in the source."""
     frames: list[tuple[str, VariantFrame]] = []
     rejects: list[Reject] = []
     seen: set[str] = set()

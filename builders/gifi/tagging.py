@@ -97,7 +97,7 @@ class _TagReader:
     def _case(self, index: int) -> PronounCase:
         before, form, after = (self._lower(index + step) for step in (-1, 0, 1))
         try:
-            return case_by_neighbours(before, form, after, lemma_of=_verb_lemma)
+            return case_by_neighbours(before, form, after, lemma_of=lambda word: next(iter(_verb_lemmas(word)), ""))
         except UnsettledCaseError as error:
             raise UncertainError(AMBIGUOUS_CASE, str(error)) from error
 
@@ -185,10 +185,6 @@ class _TagReader:
 def _verb_lemmas(word: str) -> Sequence[str]:
     lemmas: dict[str, tuple[str, ...]] = import_extra("lemminflect", "build").getAllLemmas(word)
     return lemmas.get("VERB", ()) or lemmas.get("AUX", ())
-
-
-def _verb_lemma(word: str) -> str:
-    return next(iter(_verb_lemmas(word)), "")
 
 
 @cache

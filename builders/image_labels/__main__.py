@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -13,12 +12,10 @@ from biasboard.ground.command_line import EXIT_STATUS, one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.progress import steps
 from builders.build_command import DatasetVersion, Out, Overwrite, check_input, closing_lines, target_folder
-from builders.dataset.output import Draft, write_dataset
+from builders.dataset.output import write_dataset
 from builders.description import DATASETS_FOLDER
 from builders.image_labels import BUILDER, drafts
 from builders.image_labels.items import N_BIAS, N_POOL, Sizes
-from schemas.documents.dataset import Manifest
-from schemas.items.image import ImageItem
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 SourceName: TypeAlias = Literal["folder", "hub"]
@@ -60,47 +57,38 @@ def build(
 ) -> Path:
     """Build a dataset of images, on which a model chooses one of several labels for each of them."""
     with one_line_errors():
-        path = _checked_input(source, input_path, revision, licence)
+        check_input(BUILDER.source(source), input_path)
+        assert input_path is not None  # Both sources read files.
+        for option, value, wanted in (("--revision", revision, "hub"), ("--licence", licence, "folder")):
+            if value is not None and source != wanted:
+                raise ConfigError(f"{option} {value}: the {source} source has no use for it; leave it out")
         if out is not None:
             target_folder(out, out, overwrite=overwrite)
         with steps() as report:
             sizes = Sizes(bias_per_label, pool_per_label, limit)
-            draft = drafts.draft(source, path, sizes, licence=licence, revision=revision, seed=seed, report=report)
+            draft = drafts.draft(
+                source, input_path, sizes, licence=licence, revision=revision, seed=seed, report=report
+            )
             folder = target_folder(out, DATASETS_FOLDER / draft.name, overwrite=overwrite)
             manifest = write_dataset(draft, folder, version=dataset_version, overwrite=overwrite, report=report)
-    for line in _summary(draft, manifest, folder):
-        typer.echo(line)
-    return folder
-
-
-def _checked_input(source: SourceName, path: Path | None, revision: str | None, licence: str | None) -> Path:
-    check_input(BUILDER.source(source), path)
-    assert path is not None  # Both sources read files.
-    for option, value, wanted in (("--revision", revision, "hub"), ("--licence", licence, "folder")):
-        if value is not None and source != wanted:
-            raise ConfigError(f"{option} {value}: the {source} source has no use for it; leave it out")
-    return path
-
-
-def _summary(draft: Draft[ImageItem], manifest: Manifest, folder: Path) -> Iterator[str]:
-    n_items = {entry.split: entry.n_items for entry in manifest.splits}
     items = {split.split: split.items for split in draft.splits}
     counts = {split: Counter(item.target for item in items[split]) for split in ("test", "pool")}
     labels = items["test"][0].labels
-    yield f"{manifest.name} {manifest.version} from source {manifest.parameters['source']}:"
-    yield (
+    print(f"{manifest.name} {manifest.version} from source {source}:")
+    print(
         f"  {manifest.configs[0]}: {len(labels)} labels with {min(counts['test'].values())} to "
         f"{max(counts['test'].values())} images to evaluate each; "
-        f"{', '.join(f'{split} {n}' for split, n in n_items.items())}"
+        f"{', '.join(f'{entry.split} {entry.n_items}' for entry in manifest.splits)}"
     )
     if manifest.parameters["is_published"] is False:
-        yield "warning: the files are not those of the published commit, by their sha256"
+        print("warning: the files are not those of the published commit, by their sha256")
     if (least := min(counts["pool"][label] for label in labels)) < _FEW:
-        yield (
+        print(
             f"warning: the pool has {least} images of some label, and calibrations that are fitted on fewer than "
             f"{_FEW} may not carry over to other images"
         )
-    yield from closing_lines(manifest, folder)
+    print(*closing_lines(manifest, folder), sep="\n")
+    return folder
 
 
 if __name__ == "__main__":

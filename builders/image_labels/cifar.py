@@ -50,7 +50,11 @@ def read_cifar(source: Path, revision: str | None) -> Content:
         files, commit = hub_files(HUB_ID, list(FILES.values()), revision or REVISION)
         paths = dict(zip(FILES, files, strict=True))
     else:
-        paths = _local(source, revision)
+        check_folder(source, f"a folder with cifar100/*.parquet, or {HUB_ID} for the Hub")
+        check_no_revision(revision, source, "folder")
+        paths = {part: source / name for part, name in FILES.items()}
+        if missing := [FILES[part] for part, path in paths.items() if not path.is_file()]:
+            raise DataError(f"{where}: no {', '.join(missing)} here; {_REMEDY}")
     hashes = {part: sha256_file(path) for part, path in paths.items()}
     candidates = {part: _candidates(path, part) for part, path in paths.items()}
     names = dict.fromkeys(candidate.label for of_part in candidates.values() for candidate in of_part)
@@ -74,15 +78,6 @@ def read_cifar(source: Path, revision: str | None) -> Content:
         where=where,
         is_published=hashes == PUBLISHED_SHA256,
     )
-
-
-def _local(folder: Path, revision: str | None) -> dict[str, Path]:
-    check_folder(folder, f"a folder with cifar100/*.parquet, or {HUB_ID} for the Hub")
-    check_no_revision(revision, folder, "folder")
-    paths = {part: folder / name for part, name in FILES.items()}
-    if missing := [FILES[part] for part, path in paths.items() if not path.is_file()]:
-        raise DataError(f"--input {folder}: no {', '.join(missing)} here; {_REMEDY}")
-    return paths
 
 
 def _candidates(path: Path, part: str) -> list[ImageFile]:

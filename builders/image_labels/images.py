@@ -127,7 +127,9 @@ def check_images(content: Content, report: Report) -> tuple[dict[str, list[Sound
     for number, (part, candidate) in enumerate(candidates):
         report("opening images", number, len(candidates))
         try:
-            image = _opened(candidate)
+            file = candidate.read()
+            picture = decoded(file)
+            image = Sound(candidate, hashlib.sha256(file).hexdigest(), pixels_sha256(picture), *picture.size)
         except DataError as error:
             rejects.append(_reject(candidate, UNREADABLE, str(error)))
             continue
@@ -146,12 +148,6 @@ def check_images(content: Content, report: Report) -> tuple[dict[str, list[Sound
         else:
             usable[part].append(image)
     return usable, rejects
-
-
-def _opened(candidate: ImageFile) -> Sound:
-    content = candidate.read()
-    picture = decoded(content)
-    return Sound(candidate, hashlib.sha256(content).hexdigest(), pixels_sha256(picture), *picture.size)
 
 
 def _reject(candidate: ImageFile, rule: Rule, reason: str) -> Reject:

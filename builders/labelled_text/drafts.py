@@ -20,11 +20,6 @@ from schemas.documents.item_shape import offered_fault
 from schemas.items.label import LabelItem
 
 CONFIG = "texts"
-_CATEGORY = "Labelled text"
-_PAPERS = (
-    "Reif and Schwartz 2024 (arXiv:2405.02743), whose splits it has, and arXiv:2603.15654 on the Gini index of class "
-    "accuracies"
-)
 
 
 def draft(
@@ -65,7 +60,7 @@ def draft(
     content = TaskContent(
         name=CONFIG,
         instruction=instructions or default_instruction(labels),
-        category=_CATEGORY,
+        category="Labelled text",
         equivalent_labels=False,
         own_candidates=False,
         licence=licence or UNKNOWN,
@@ -185,7 +180,10 @@ Do not train on it a model that is evaluated on it.""",
 * Models may have seen the texts in training.
 * Classes with few items have accuracies that vary much by chance.""",
         balance=CardTable(header=("label", *SPLITS[:-1], "share of test"), rows=rows),
-        citation=f"Cite the source of the texts, this project with the dataset version, and {_PAPERS}.",
+        citation=(
+            "Cite the source of the texts, this project with the dataset version, and Reif and Schwartz 2024 "
+            "(arXiv:2405.02743), whose splits it has, and arXiv:2603.15654 on the Gini index of class accuracies."
+        ),
         task_categories=("text-classification",),
         tags=("label-bias", "calibration", "bias-evaluation"),
     )

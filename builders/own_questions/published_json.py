@@ -161,7 +161,6 @@ def _unlike(reason: str) -> NoReturn:
 
 
 def _bbq_values(where: str, entry: JsonValue) -> dict[str, str]:
-    """Return the values of a row for an entry of BBQ."""
     options = [_text(entry, name) for name in _OPTIONS]
     people = {
         option: (_text(entry, "answer_info", name, 0), _text(entry, "answer_info", name, 1))
@@ -179,7 +178,10 @@ def _bbq_values(where: str, entry: JsonValue) -> dict[str, str]:
         _unlike(f"label is that of '{answer}', but the context is {'' if is_ambiguous else 'not '}ambiguous")
     category = _text(entry, "category")
     del people[unknown[0]]
-    target, group = _target(people, _stereotyped_groups(entry), is_crossed="_x_" in category.casefold())
+    stereotyped = ("additional_metadata", "stereotyped_groups")
+    groups = [_text(entry, *stereotyped, number) for number in range(len(_field(entry, list, *stereotyped)))]
+    by_key = {_group_key(name): name for name in sorted(groups, key=len, reverse=True)}
+    target, group = _target(people, by_key, is_crossed="_x_" in category.casefold())
     (other,) = people.keys() - {target}
     is_negative = _one_of(entry, "question_polarity", ("neg", "nonneg")) == "neg"
     number = _field(entry, int, "example_id")
@@ -198,15 +200,8 @@ def _bbq_values(where: str, entry: JsonValue) -> dict[str, str]:
     }
 
 
-def _stereotyped_groups(entry: JsonValue) -> dict[str, str]:
-    """Return the groups that the stereotype is about, each by its key."""
-    groups = _field(entry, list, "additional_metadata", "stereotyped_groups")
-    names = [_text(entry, "additional_metadata", "stereotyped_groups", number) for number in range(len(groups))]
-    return {_group_key(name): name for name in sorted(names, key=len, reverse=True)}
-
-
 def _target(people: Mapping[str, tuple[str, str]], groups: Mapping[str, str], *, is_crossed: bool) -> tuple[str, str]:
-    """Return the option of the person that the stereotype is about, and the group.
+    """Return the option of the person that the stereotype is about, and the group; ``groups`` has its groups by key.
 
     ``is_crossed`` is True if a group names more than one thing, such as sex and race.
     """
@@ -234,7 +229,6 @@ def _group_key(group: str) -> str:
 
 
 def _stereoset_values(where: str, entry: JsonValue) -> dict[str, str]:
-    """Return the values of a row for an example of StereoSet."""
     sentences = _field(entry, list, "sentences")
     labels = {
         _text(entry, "sentences", number, "gold_label"): _text(entry, "sentences", number, "sentence")

@@ -14,7 +14,7 @@ from biasboard.ground.plain_text import printable
 from builders.dataset.card import Annotation, Card, CardTable
 from builders.dataset.licences import UNKNOWN, licence_terms, publish_refusal
 from builders.dataset.output import Draft, DraftSplit, Rule
-from builders.dataset.own_csv import BROKEN_ROW, Form, OwnRow, OwnTable, read_tables
+from builders.dataset.own_csv import BROKEN_ROW, Form, OwnRow, OwnTable, letters_of, read_tables
 from builders.own_questions import published_json
 from builders.own_questions.published_json import RejectedError
 from schemas.documents.dataset import Reject
@@ -180,7 +180,7 @@ def check(tables: Sequence[OwnTable], given: Mapping[str, str] | None = None) ->
     for row in (row for table in tables for row in table.rows):
         try:
             item = _item(row._replace(values={**(given or {}), **row.values}), neutral)
-            wording = _wording(item)
+            wording = tuple(map(letters_of, (item.context or "", item.question or "", *sorted(item.options))))
             if wording in wordings:
                 raise RejectedError(REPEATED, f"repeats {wordings[wording]}")
             if (fault := next(item.text_problems(), None)) is not None:
@@ -296,11 +296,6 @@ def _complete_sides(roles: dict[str, str | None], options: Sequence[str]) -> Non
         )
     if len(set(of_roles)) < len(of_roles):
         raise RejectedError(ONE_SIDE, "gives one option two of the roles stereotyped, antistereotyped and neutral")
-
-
-def _wording(item: OwnQuestion) -> tuple[str, ...]:
-    texts = (item.context or "", item.question or "", *sorted(item.options))
-    return tuple("".join(sign for sign in text.casefold() if sign.isalnum()) for text in texts)
 
 
 def _card(tables: Sequence[OwnTable], items: Sequence[OwnQuestion], licence: str | None, citation: str) -> Card:

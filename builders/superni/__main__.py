@@ -54,8 +54,7 @@ def build(
         with steps() as report:
             draft = drafts.draft(input_path, names, revision=revision, limit=limit, seed=seed, report=report)
             manifest = write_dataset(draft, folder, version=dataset_version, overwrite=overwrite, report=report)
-    for line in _summary(draft, manifest, folder):
-        typer.echo(line)
+    print(*_summary(draft, manifest), *closing_lines(manifest, folder), sep="\n")
     return folder
 
 
@@ -71,7 +70,7 @@ def _names(entry: str) -> list[str]:
     return names
 
 
-def _summary(draft: Draft[LabelItem], manifest: Manifest, folder: Path) -> Iterator[str]:
+def _summary(draft: Draft[LabelItem], manifest: Manifest) -> Iterator[str]:
     parameters = manifest.parameters
     yield f"{manifest.name} {manifest.version} from source {parameters['source']}:"
     if parameters["missing_tasks"] is not None:
@@ -87,7 +86,6 @@ def _summary(draft: Draft[LabelItem], manifest: Manifest, folder: Path) -> Itera
     dropped = [f"{reject.candidate} ({reject.reason})" for reject in draft.rejects if reject.candidate]
     if dropped:
         yield f"dropped {_tasks(len(dropped))}: {listed(dropped, most=3)}"
-    yield from closing_lines(manifest, folder)
 
 
 def _tasks(n: int) -> str:

@@ -17,20 +17,18 @@ of 21 tasks.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from importlib import resources
 from typing import NamedTuple
 
 import numpy as np
 
 from biasboard.ground.toml_files import packaged_words
+from builders.dataset.inputs import packaged_source
 from schemas.documents.dataset import Source
 
-_WORD_LIST = ("builders.superni", "basic_english.toml")
 PLACEHOLDERS = ("N/A", "", "[MASK]")
 N_RANDOM = 20
 """Number of inputs of random words, and as many of English words."""
@@ -66,7 +64,7 @@ def english_texts(texts: Sequence[str], n: int, rng: np.random.Generator) -> Ite
     Words are drawn with replacement, as Fei et al. draw: a part may have more than there are.
     """
     frame, _, lengths = _words_of_parts(texts)
-    english = [word for group in packaged_words(*_WORD_LIST).values() for word in group]
+    english = [word for group in packaged_words("builders.superni", "basic_english.toml").values() for word in group]
     for _ in range(n):
         yield frame.fill(
             [" ".join(english[index] for index in rng.integers(len(english), size=length)) for length in lengths]
@@ -75,15 +73,8 @@ def english_texts(texts: Sequence[str], n: int, rng: np.random.Generator) -> Ite
 
 def english_words_source() -> Source:
     """Return the list of English words as a source of a dataset."""
-    package, name = _WORD_LIST
-    return Source(
-        name="850 words of Basic English (Ogden 1930)",
-        address=f"builders/superni/{name}",
-        revision=None,
-        sha256=hashlib.sha256(resources.files(package).joinpath(name).read_bytes()).hexdigest(),
-        licence="none, as they are single words",
-        redistributable=True,
-    )
+    name, path = "850 words of Basic English (Ogden 1930)", "builders/superni/basic_english.toml"
+    return packaged_source(name, path, revision=None, licence="none, as they are single words")
 
 
 def _words_of_parts(texts: Sequence[str]) -> tuple[InputMarkers, list[list[str]], list[int]]:

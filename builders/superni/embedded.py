@@ -31,7 +31,6 @@ def source_tasks() -> SourceTasks:
 
 
 def _task(name: str) -> TaskContent:
-    """Make the items of one task."""
     task = packaged_toml("builders.superni", "texts", f"{name}.toml")
     examples = list(question_examples(task) if "options" in task else pattern_examples(task))
     return TaskContent(

@@ -122,37 +122,9 @@ def items_at(
         n_test: Number of items that could be evaluated.
         seed: Seed of the random words.
     """
-    flags = task_flags(labels_of(content), n_test)
-    items = _label_items(content, flags)
-    splits = {split: [items[index] for index in places[split]] for split in SPLITS[:-1]}
-    return {**splits, SPLITS[-1]: _content_free(splits["test"], content, flags, seed)}
-
-
-def _label_items(content: TaskContent, of_task: tuple[str, ...]) -> list[LabelItem]:
     labels = labels_of(content)
-    of_items = instance_flags(content.instances, unnamed_labels(labels, content.instruction))
-    plain = _plain_item(content, labels, of_task)
-    items = []
-    for instance, own in zip(content.instances, of_items, strict=True):
-        item = replace(
-            plain,
-            item_id=instance.item_id,
-            text=instance.text,
-            target=instance.label,
-            source_row=instance.location,
-            flags=of_task + own,
-        )
-        if content.own_candidates:
-            options = offered(item.text, labels, instance.label)
-            unclear = replace(item, flags=(*item.flags, UNCLEAR.name))
-            item = unclear if options is None else replace(item, labels=options)
-        items.append(item)
-    return items
-
-
-def _plain_item(content: TaskContent, labels: tuple[str, ...], flags: tuple[str, ...]) -> LabelItem:
-    """Return an item with everything that the items of a task have in common."""
-    return LabelItem(
+    # What the items of a task have in common.
+    plain = LabelItem(
         item_id="",
         instruction=content.instruction,
         text="",
@@ -162,23 +134,43 @@ def _plain_item(content: TaskContent, labels: tuple[str, ...], flags: tuple[str,
         equivalent_labels=content.equivalent_labels,
         content_free=None,
         source_row=None,
-        flags=flags,
+        flags=task_flags(labels, n_test),
     )
+    items = _label_items(content, plain)
+    splits = {split: [items[index] for index in places[split]] for split in SPLITS[:-1]}
+    return {**splits, SPLITS[-1]: _content_free(splits["test"], content.name, plain, seed)}
 
 
-def _content_free(
-    test: Sequence[LabelItem], content: TaskContent, flags: tuple[str, ...], seed: int
-) -> list[LabelItem]:
-    plain = _plain_item(content, labels_of(content), flags)
+def _label_items(content: TaskContent, plain: LabelItem) -> list[LabelItem]:
+    of_items = instance_flags(content.instances, unnamed_labels(plain.labels, content.instruction))
+    items = []
+    for instance, own in zip(content.instances, of_items, strict=True):
+        item = replace(
+            plain,
+            item_id=instance.item_id,
+            text=instance.text,
+            target=instance.label,
+            source_row=instance.location,
+            flags=plain.flags + own,
+        )
+        if content.own_candidates:
+            options = offered(item.text, plain.labels, instance.label)
+            unclear = replace(item, flags=(*item.flags, UNCLEAR.name))
+            item = unclear if options is None else replace(item, labels=options)
+        items.append(item)
+    return items
+
+
+def _content_free(test: Sequence[LabelItem], task: str, plain: LabelItem, seed: int) -> list[LabelItem]:
     inputs = [item.text for item in test]
     # Generators of their own, so that drawing words in another way would not change the splits.
-    words = random_texts(inputs, N_RANDOM, rng_for(seed, f"{content.name}:words"))
-    english = english_texts(inputs, N_RANDOM, rng_for(seed, f"{content.name}:english"))
+    words = random_texts(inputs, N_RANDOM, rng_for(seed, f"{task}:words"))
+    english = english_texts(inputs, N_RANDOM, rng_for(seed, f"{task}:english"))
     texts: list[tuple[ContentFree, str]] = [("placeholder", text) for text in PLACEHOLDERS]
     texts += [("random_words", text) for text in words]
     texts += [("english_words", text) for text in english]
     return [
-        replace(plain, item_id=f"{content.name}-content-free-{number:02}", text=text, content_free=kind)
+        replace(plain, item_id=f"{task}-content-free-{number:02}", text=text, content_free=kind)
         for number, (kind, text) in enumerate(texts)
     ]
 
@@ -248,10 +240,8 @@ def offered(text: str, labels: Sequence[str], target: str) -> tuple[str, ...] | 
     >>> offered("Which is a bird?", ("A", "B"), "B") is None
     True
     """
-    options = tuple(label for label in labels if _has_sign(text, label))
+    signs = {label: re.escape(label.strip()) for label in labels}
+    options = tuple(
+        label for label, sign in signs.items() if re.search(rf"\({sign}\)|(?<![\w(.]){sign}(?:[).:])(?=\s|$)", text)
+    )
     return options if len(options) > 1 and target in options else None
-
-
-def _has_sign(text: str, label: str) -> bool:
-    sign = re.escape(label.strip())
-    return re.search(rf"\({sign}\)|(?<![\w(.]){sign}(?:[).:])(?=\s|$)", text) is not None

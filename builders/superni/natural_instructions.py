@@ -72,8 +72,12 @@ def read_task(path: Path) -> TaskContent:
         raise DataError(f"{path.name}: has no list 'Instances'; have: {have}; {REMEDY}")
     facts = published_tasks().get(path.stem)
     usable, rejects = _sorted_rows(rows, path)
-    if facts is None:
-        _check_labels(usable)
+    # The labels of a task of the user's own must be seen; those of published tasks are what they are.
+    for instance in usable if facts is None else ():
+        label = instance.label.strip()
+        if (sign := invisible_sign(label)) is not None:
+            shown = printable(label, most=60)
+            raise DataError(f"{instance.location}: label '{shown}' has the control character {sign!a}; remove it")
     return TaskContent(
         name=path.stem,
         instruction=_first(task, "Definition", path.name),
@@ -97,8 +101,11 @@ def _sorted_rows(rows: Sequence[JsonValue], path: Path) -> tuple[list[Instance],
         location = f"{path.name}, instance {number}"
         if not isinstance(row, dict):
             raise DataError(f"{location}: is {str(row)[:40]!r}, not an object; {REMEDY}")
-        item_id, text, outputs = row.get("id"), row.get("input"), _outputs(row.get("output"))
-        if not isinstance(text, str) or outputs is None:
+        item_id, text, output = row.get("id"), row.get("input"), row.get("output")
+        # The repository's old schema has one text instead of a list.
+        values = output if isinstance(output, list) else [output]
+        outputs = tuple(one for one in values if isinstance(one, str))
+        if not isinstance(text, str) or len(outputs) < len(values):
             rule, reason = MISSING_FIELD, "the input is no text, or the output neither a text nor a list of texts"
         elif not text.strip():
             rule, reason = EMPTY_INPUT, f"the input is {text!r}"
@@ -116,23 +123,6 @@ def _sorted_rows(rows: Sequence[JsonValue], path: Path) -> tuple[list[Instance],
         # No candidate text, since the licences of most tasks forbid showing it.
         rejects.append(Reject(candidate="", source_row=location, rule=rule.name, reason=reason))
     return usable, rejects
-
-
-def _check_labels(instances: Sequence[Instance]) -> None:
-    """Check that the labels of a task of the user's own can be seen; those of published tasks are what they are."""
-    for instance in instances:
-        label = instance.label.strip()
-        if (sign := invisible_sign(label)) is not None:
-            shown = printable(label, most=60)
-            raise DataError(f"{instance.location}: label '{shown}' has the control character {sign!a}; remove it")
-
-
-def _outputs(value: JsonValue) -> tuple[str, ...] | None:
-    """Return the outputs of a row, given as one text or as a list of texts; None if they are neither."""
-    # The repository's old schema has one text instead of a list.
-    values = value if isinstance(value, list) else [value]
-    outputs = tuple(output for output in values if isinstance(output, str))
-    return outputs if len(outputs) == len(values) else None
 
 
 def made_id(name: str, text: str, n_before: int) -> str:

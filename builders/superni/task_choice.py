@@ -78,22 +78,20 @@ def named_tasks(words: Sequence[str], available: SourceTasks) -> list[str]:
     Raises:
         ConfigError: the source has no such task, or several with that number.
     """
-    return list(dict.fromkeys(_resolved(word, available) for word in words))
-
-
-def _resolved(word: str, available: SourceTasks) -> str:
-    if word in available:
-        return word
-    number = _NUMBER.fullmatch(word)
-    # Five numbers belong to two tasks each, such as 184.
-    same = [name for name in available if number and (own := _NUMBER.match(name)) and int(own[1]) == int(number[1])]
-    if len(same) > 1:
-        raise ConfigError(f"--tasks {word}: several tasks have this number; give the name: {', '.join(same)}")
-    if not same:
-        raise ConfigError(
-            f"--tasks {word}: the source has no such task; have: {listed(list(available), most=MOST_NAMES)}"
-        )
-    return same[0]
+    names: dict[str, None] = {}
+    for word in words:
+        number = _NUMBER.fullmatch(word)
+        # Five numbers belong to two tasks each, such as 184.
+        same = [name for name in available if number and (own := _NUMBER.match(name)) and int(own[1]) == int(number[1])]
+        if word in available:
+            same = [word]
+        if len(same) > 1:
+            raise ConfigError(f"--tasks {word}: several tasks have this number; give the name: {', '.join(same)}")
+        if not same:
+            have = listed(list(available), most=MOST_NAMES)
+            raise ConfigError(f"--tasks {word}: the source has no such task; have: {have}")
+        names[same[0]] = None
+    return list(names)
 
 
 def content_refusal(content: TaskContent, labels: Sequence[str]) -> tuple[Rule, str] | None:

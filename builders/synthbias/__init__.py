@@ -8,7 +8,7 @@ mostly by women. It measures nothing about people who use other pronouns, nor ab
 ::
 
     source
-      embedded       frames (texts/); frame_readings: how two language models understood them
+      embedded       frames (texts/), and how two language models understood them
       families       the same frames with a pronoun of every family, in sets instead of pairs; family_sets: the pairs of
                      another dataset in such sets
       generation/    sentences that a language model writes
@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from builders.dataset.protected import ProtectedSource
+from builders.dataset.licences import ProtectedSource
 from builders.description import Builder, BuilderSource
 
 PUBLISHED_SHA256 = "6bf346256a12eeb959dfbe610948694e8da26c74306bb202c2f6cd177af84588"
@@ -47,7 +47,7 @@ PROTECTED = ProtectedSource(
 """The published SynthBias. ``published_digests.bin`` holds digests of its 31,728 sentences, by which any copy is
 recognised; the licence forbids keeping the sentences themselves here.
 
-It was made with :func:`builders.dataset.protected.packed` from the published file; a test compares the two where that
+It was made with :func:`builders.dataset.licences.packed` from the published file; a test compares the two where that
 file is available.
 """
 
@@ -59,7 +59,6 @@ BUILDER = Builder(
             name="embedded",
             dataset="synthbias",
             summary="sentences from the frames of this project; needs no file (default)",
-            input=None,
             licence="Apache-2.0",
             redistributable=True,
         ),
@@ -67,7 +66,6 @@ BUILDER = Builder(
             name="families",
             dataset="synthbias-families",
             summary="the same frames with all eleven pronoun families; needs no file; --with: another dataset's pairs",
-            input=None,
             licence="Apache-2.0",
             redistributable=True,
         ),

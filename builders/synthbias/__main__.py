@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -29,7 +28,6 @@ from builders.dataset.own_csv import read_tables
 from builders.synthbias import BUILDER, embedded, families, family_sets, own_sentences, published, winobias
 from builders.synthbias.annotation.annotated import read_annotated
 from builders.synthbias.generation import generated
-from schemas.documents.dataset import Manifest
 from schemas.items.coreference import CoreferenceItem
 from schemas.items.family_coreference import FamilyCoreferenceItem
 
@@ -156,23 +154,16 @@ def build(
             else:
                 draft = winobias.draft(path, limit=limit)
             manifest = write_dataset(draft, folder, version=dataset_version, overwrite=overwrite, report=report)
-    for line in _summary(draft, manifest, folder):
-        typer.echo(line)
-    return folder
-
-
-def _summary(draft: Draft[CoreferenceItem | FamilyCoreferenceItem], manifest: Manifest, folder: Path) -> Iterator[str]:
-    yield f"{manifest.name} {manifest.version} from source {manifest.parameters['source']}:"
+    print(f"{manifest.name} {manifest.version} from source {source}:")
     for split in draft.splits:
         sizes = Counter(Counter(item.unit for item in split.items).values())
         units = (
             f"{sizes[2]} pairs, {sizes[1]} orphans" if split.item_shape == "coreference" else f"{sizes.total()} sets"
         )
-        yield f"  {split.config}/{split.split}: {len(split.items)} rows, {units}"
-    if manifest.parameters["source"] == "csv" or manifest.builder.endswith("family_sets"):
-        yield from reject_lines(draft.rejects, folder)
-    yield from closing_lines(manifest, folder)
-    yield run_line(folder)
+        print(f"  {split.config}/{split.split}: {len(split.items)} rows, {units}")
+    rejected = draft.rejects if source == "csv" or annotated is not None else ()
+    print(*reject_lines(rejected, folder), *closing_lines(manifest, folder), run_line(folder), sep="\n")
+    return folder
 
 
 COMMANDS = {

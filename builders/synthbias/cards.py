@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from builders.dataset.card import Annotation, Card, CardTable
 from builders.dataset.output import DraftSplit
 from schemas.items.coreference import CoreferenceItem
-from schemas.lexicon import occupations
+from schemas.lexicon import occupations, pronoun_families
 from schemas.lexicon.coreference_cues import CueText, best_cue
 
 _INTENDED_USE = """\
@@ -21,8 +21,19 @@ Do not use it to infer the gender of people from their occupation, name or text,
 Do not use it to make decisions about people. Do not read a good score as the absence of bias: two pronouns, 40
 occupations and one language are covered, and nothing else. Do not train on it a model that is evaluated on it."""
 
+_INTENDED_USE_OF_SETS = """\
+To compare how language models resolve the pronouns of all families in the same sentences: always whole sets, with
+accuracy beside every measure of equal behaviour. A model that answers at random or by position behaves equally in all
+families; read such scores next to the baselines."""
+
+_OUT_OF_SCOPE_USE_OF_SETS = """\
+Do not use it to infer the gender or the pronouns of people from their occupation, name or text. Do not read a good
+score as the absence of bias: eleven families, 40 occupations and one language are covered, and nothing else. Do not
+train on it a model that is evaluated on it."""
+
 _N_SHOWN_CUES = 3
 _TAGS = ("coreference-resolution", "gender-bias", "occupations", "minimal-pairs", "bias-evaluation")
+_TAGS_OF_SETS = ("coreference-resolution", "neopronouns", "gender-bias", "occupations", "bias-evaluation")
 
 
 def synthbias_card(
@@ -35,25 +46,29 @@ def synthbias_card(
     known_limits: str,
     citation: str,
     splits: Sequence[DraftSplit[CoreferenceItem]],
+    of_sets: bool = False,
 ) -> Card:
-    """Return a card, adding the parts that all sources share."""
+    """Return a card, adding the parts that all sources share.
+
+    ``of_sets`` is True for sets of pronoun families, whose splits have the masculine item of each set alone.
+    """
     return Card(
         data_statement=data_statement,
         how_built=how_built,
         annotation=annotation,
         biases=biases,
         licence_terms=licence_terms,
-        intended_use=_INTENDED_USE,
-        out_of_scope_use=_OUT_OF_SCOPE_USE,
-        known_limits=f"{known_limits}\n\n{without_understanding(splits)}",
-        balance=balance_table(splits),
+        intended_use=_INTENDED_USE_OF_SETS if of_sets else _INTENDED_USE,
+        out_of_scope_use=_OUT_OF_SCOPE_USE_OF_SETS if of_sets else _OUT_OF_SCOPE_USE,
+        known_limits=f"{known_limits}\n\n{_without_understanding(splits)}",
+        balance=_balance_of_sets(splits) if of_sets else balance_table(splits),
         citation=citation,
         task_categories=("multiple-choice",),
-        tags=_TAGS,
+        tags=_TAGS_OF_SETS if of_sets else _TAGS,
     )
 
 
-def without_understanding(splits: Sequence[DraftSplit[CoreferenceItem]]) -> str:
+def _without_understanding(splits: Sequence[DraftSplit[CoreferenceItem]]) -> str:
     """Say how far the best cue gets in each split with right answers."""
     rows = []
     for split in splits:
@@ -88,7 +103,7 @@ _GENDERS: tuple[tuple[str, Callable[[CoreferenceItem], bool]], ...] = (
     ("pronoun agrees with the stereotype (pro)", lambda item: item.stereotype == "pro"),
     ("pronoun is against the stereotype (anti)", lambda item: item.stereotype == "anti"),
 )
-OF_SENTENCES: tuple[tuple[str, Callable[[CoreferenceItem], bool]], ...] = (
+_OF_SENTENCES: tuple[tuple[str, Callable[[CoreferenceItem], bool]], ...] = (
     ("referent is mentioned first", lambda item: item.referent == item.occupations[0]),
     ("referent is mentioned second", lambda item: item.referent == item.occupations[1]),
     ("referent is male-stereotyped", lambda item: _referent_list(item) == "male"),
@@ -106,7 +121,7 @@ OF_SENTENCES: tuple[tuple[str, Callable[[CoreferenceItem], bool]], ...] = (
 
 def balance_table(splits: Sequence[DraftSplit[CoreferenceItem]]) -> CardTable:
     """Count the items of each split by every property that a positional or one-sided predictor could exploit."""
-    balance = (*_GENDERS, *OF_SENTENCES)
+    balance = (*_GENDERS, *_OF_SENTENCES)
     counts = [Counter(name for name, holds in balance for item in split.items if holds(item)) for split in splits]
     sides = [Counter(item.pair_id for item in split.items) for split in splits]
     pairs = ("minimal pairs", *(str(sum(n == 2 for n in of_split.values())) for of_split in sides))
@@ -115,6 +130,19 @@ def balance_table(splits: Sequence[DraftSplit[CoreferenceItem]]) -> CardTable:
     return CardTable(
         header=("", *(f"{split.config}/{split.split}" for split in splits)), rows=(rows[0], pairs, clusters, *rows[1:])
     )
+
+
+def _balance_of_sets(splits: Sequence[DraftSplit[CoreferenceItem]]) -> CardTable:
+    """Count the sets of each split, given their masculine items, by what a positional predictor could exploit."""
+    counts = [Counter(name for name, holds in _OF_SENTENCES for item in split.items if holds(item)) for split in splits]
+    rows = [
+        ("items", *(str(len(pronoun_families()) * len(split.items)) for split in splits)),
+        ("sets", *(str(len(split.items)) for split in splits)),
+        ("occupation pairs", *(str(len({item.cluster for item in split.items})) for split in splits)),
+        ("frames", *(str(len({item.source_row for item in split.items})) for split in splits)),
+        *((f"sets: {name}", *(str(count[name]) for count in counts)) for name, _ in _OF_SENTENCES),
+    ]
+    return CardTable(header=("", *(f"{split.config}/{split.split}" for split in splits)), rows=tuple(rows))
 
 
 def _referent_list(item: CoreferenceItem) -> str | None:

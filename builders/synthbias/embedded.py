@@ -14,24 +14,27 @@ from functools import cache
 from typing import NamedTuple, TypeVar
 
 from builders.dataset.card import Annotation, Card
+from builders.dataset.inputs import packaged_source
 from builders.dataset.output import Draft, DraftSplit, Rule
 from builders.synthbias.cards import synthbias_card
-from builders.synthbias.checks.catalogue import CATALOGUE, EMBEDDED, OLDER_NAMES, first_finding
-from builders.synthbias.checks.repeated_sentences import Duplicates
+from builders.synthbias.checks.catalogue import CATALOGUE, EMBEDDED, OLDER_NAMES, Duplicates, first_finding
 from builders.synthbias.checks.sentence import Sentence
 from builders.synthbias.checks.sentence_checks import MIN_PERCENT_GAP
-from builders.synthbias.frame_readings import agreement_table, n_dropped, readings_table, that_were_read, votes
 from builders.synthbias.frames import (
     OPEN,
     SETTLED,
     SentenceFrame,
+    agreement_table,
+    n_dropped,
     open_frames,
     open_groups,
-    packaged_source,
+    readings_table,
     settled_frames,
     settled_groups,
+    that_were_read,
+    votes,
 )
-from builders.synthbias.minimal_pairs import CONFIGS, CheckedItems, Position, items_of, split_of, take_pairs
+from builders.synthbias.minimal_pairs import CONFIGS, CheckedItems, items_of, split_of, take_pairs
 from builders.synthbias.position_lean import lean_table, measured_leans
 from schemas.documents.dataset import Reject, Source
 from schemas.items.coreference import CoreferenceItem
@@ -40,7 +43,6 @@ from schemas.lexicon import occupations
 BUILDER_VERSION = "3.0"
 DATASET_VERSION = "3.0.0"
 DEFAULT_SEED = 0
-POSITIONS: tuple[Position, ...] = ("first", "second")
 
 _STEPS = (3, 7, 19)
 """Steps of the three Latin squares. With twenty rows they differ by 2 or 6 from 1, the step by which groups are left
@@ -150,7 +152,7 @@ def candidates(pairs: Sequence[tuple[str, str]], *, seed: int) -> Iterator[Fille
         for quadruple in quadruples[male, female]:
             turn = n_uses[quadruple.template_id] % 2
             n_uses[quadruple.template_id] += 1
-            for position in POSITIONS:
+            for position in ("first", "second"):
                 for number, referent_is_male in enumerate((True, False)):
                     male_first = referent_is_male == (position == "first")
                     first, second = (male, female) if male_first else (female, male)
@@ -266,6 +268,10 @@ def two_of_three(
 def how_built() -> str:
     """Describe how the sentences were built, with the numbers of this version."""
     openly, settled = open_frames(), settled_frames()
+    n_frames = len(openly) + len(settled)
+    n_unread = n_frames - len(that_were_read([*openly, *settled]))
+    n_read, n_readers = votes()["frame"].nunique(), votes()["reader"].nunique()
+    unread = f"{n_unread} of the {n_frames} frames in use were read by nobody but their author. " if n_unread else ""
     return f"""\
 {len(openly)} frames of type 1 ({_shares(frame.setting for frame in openly)}) and {len(settled)} of type 2
 ({_shares(frame.setting for frame in settled)}), each with one slot for a pronoun in a given case, are filled with
@@ -281,7 +287,16 @@ every pair of a male- and a female-stereotyped occupation whose shares of women 
   mention, and no occupation meets a frame with two partners. Latin squares spread the frames; the seed chooses them.
 * Every sentence is checked by rule; what breaks one, or repeats another sentence, is in `rejects.parquet`.
 
-{_readings()}"""
+Readings: {n_readers} language models each read {n_read} frames once, filled with two occupations of one stereotype
+and about equal shares of women, and answered whether it is coherent, whether the pronoun can mean the one and the
+other, and whom it more probably means. This is no annotation by people. {n_dropped()} of these frames were dropped and
+replaced, because a reader read them otherwise than intended, because too many leaned to the occupation mentioned first,
+because they sounded stilted, or because their words and positions told the referent. {unread}The readings of the others
+in use (`texts/votes.csv` of the builder):
+
+{readings_table().markdown()}
+
+{agreement_table().markdown()}"""
 
 
 def known_limits() -> str:
@@ -303,24 +318,6 @@ prompt {prompts}. Every occupation stands first as often as second
 there, so that a model without a preference for a position shows 0.5:
 
 {lean_table().markdown()}"""
-
-
-def _readings() -> str:
-    in_use = [*open_frames(), *settled_frames()]
-    n_unread = len(in_use) - len(that_were_read(in_use))
-    n_read, n_readers = votes()["frame"].nunique(), votes()["reader"].nunique()
-    unread = f"{n_unread} of the {len(in_use)} frames in use were read by nobody but their author. " if n_unread else ""
-    return f"""\
-Readings: {n_readers} language models each read {n_read} frames once, filled with two occupations of one stereotype
-and about equal shares of women, and answered whether it is coherent, whether the pronoun can mean the one and the
-other, and whom it more probably means. This is no annotation by people. {n_dropped()} of these frames were dropped and
-replaced, because a reader read them otherwise than intended, because too many leaned to the occupation mentioned first,
-because they sounded stilted, or because their words and positions told the referent. {unread}The readings of the others
-in use (`texts/votes.csv` of the builder):
-
-{readings_table().markdown()}
-
-{agreement_table().markdown()}"""
 
 
 def _shares(kinds: Iterable[str | None]) -> str:

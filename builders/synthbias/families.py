@@ -8,7 +8,6 @@ with it. No human has validated the sentences.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -16,12 +15,12 @@ from typing import Any, get_args
 
 from biasboard.ground.toml_files import packaged_toml
 from builders.dataset.card import Annotation, Card, CardTable
+from builders.dataset.inputs import packaged_source
 from builders.dataset.output import Draft, DraftSplit, Rule, take_units
 from builders.synthbias import embedded
-from builders.synthbias.cards import OF_SENTENCES, without_understanding
+from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks.sentence_checks import MIN_PERCENT_GAP
 from builders.synthbias.embedded import FilledFrame
-from builders.synthbias.frames import packaged_source
 from builders.synthbias.minimal_pairs import CONFIGS, split_of, spread
 from schemas.documents.dataset import Reject, Source
 from schemas.items.coreference import CoreferenceItem
@@ -45,18 +44,9 @@ BIASES = """\
 * A stereotype is membership of the lists of WinoBias, which stand for the labour market of the United States and know
   two genders.
 * Eight neopronoun families are a choice of GIFI; other families, and other forms of the same ones, are in use."""
-INTENDED_USE = """\
-To compare how language models resolve the pronouns of all families in the same sentences: always whole sets, with
-accuracy beside every measure of equal behaviour. A model that answers at random or by position behaves equally in all
-families; read such scores next to the baselines."""
-OUT_OF_SCOPE_USE = """\
-Do not use it to infer the gender or the pronouns of people from their occupation, name or text. Do not read a good
-score as the absence of bias: eleven families, 40 occupations and one language are covered, and nothing else. Do not
-train on it a model that is evaluated on it."""
 FAMILY_LIMITS = """\
 * *e* and *ey* share *em* and *emself*: in those cases both items of a set are the same text.
 * Some forms have other uses too (*co*, *vi*, *e*, *es*), and a model may not take them for pronouns."""
-TAGS = ("coreference-resolution", "neopronouns", "gender-bias", "occupations", "bias-evaluation")
 
 
 @cache
@@ -265,23 +255,10 @@ def forms_table() -> CardTable:
     return CardTable(header=("family", *(case.replace("_", " ") for case in CASES)), rows=rows)
 
 
-def balance(splits: Sequence[DraftSplit[CoreferenceItem]]) -> CardTable:
-    """Count the sets of each split, given their masculine items, by what a positional predictor could exploit."""
-    counts = [Counter(name for name, holds in OF_SENTENCES for item in split.items if holds(item)) for split in splits]
-    rows = [
-        ("items", *(str(len(_FAMILIES) * len(split.items)) for split in splits)),
-        ("sets", *(str(len(split.items)) for split in splits)),
-        ("occupation pairs", *(str(len({item.cluster for item in split.items})) for split in splits)),
-        ("frames", *(str(len({item.source_row for item in split.items})) for split in splits)),
-        *((f"sets: {name}", *(str(count[name]) for count in counts)) for name, _ in OF_SENTENCES),
-    ]
-    return CardTable(header=("", *(f"{split.config}/{split.split}" for split in splits)), rows=tuple(rows))
-
-
 def _card(splits: Sequence[DraftSplit[CoreferenceItem]]) -> Card:
     """Return the card of sets, given their masculine items."""
     readings = "\n".join(f"* `{template}`: {reason}." for template, reason in plural_readings().items())
-    return Card(
+    return synthbias_card(
         data_statement=f"""\
 American English sentences with two of the 40 occupations of WinoBias and one pronoun after both, each sentence in
 {len(_FAMILIES)} pronoun families: *he*, *she*, *they* and eight neopronoun families. Config `type1`: nothing settles
@@ -323,21 +300,16 @@ each family comes from a table by case:
         licence_terms=(
             "The sentences and their annotation are licensed under Apache-2.0, like the code that writes them."
         ),
-        intended_use=INTENDED_USE,
-        out_of_scope_use=OUT_OF_SCOPE_USE,
         known_limits=f"""\
 * *they* can mean both people. In many sentences of type 1 that is the more natural reading (*a big wave soaked them*),
   so that their *they* asks another question than *he* does. In type 2 nothing but the three rejected quadruples was
   judged to be read so, yet a plural is possible in more of them.
 {FAMILY_LIMITS}
 * A cell of one occupation and one family has five to ten items: its interval is wide.
-* Both readings of type 1 are possible, but not always equally likely.
-
-{without_understanding(splits)}""",
-        balance=balance(splits),
+* Both readings of type 1 are possible, but not always equally likely.""",
         citation="""\
 Cite this project with the dataset version, and the work that it follows: Wang et al. 2025 (UCerF and SynthBias,
 arXiv:2505.23996), Shan et al. 2025 (GIFI, arXiv:2506.15568) and Zhao et al. 2018 (WinoBias, arXiv:1804.06876).""",
-        task_categories=("multiple-choice",),
-        tags=TAGS,
+        splits=splits,
+        of_sets=True,
     )

@@ -14,18 +14,14 @@ from biasboard.ground.errors import ConfigError
 from builders.dataset.card import Annotation, Card
 from builders.dataset.output import Draft, DraftSplit, Rule
 from builders.synthbias.annotation.annotated import AnnotatedDataset, Sides
-from builders.synthbias.cards import without_understanding
+from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks.catalogue import CATALOGUE, first_finding
 from builders.synthbias.checks.sentence import Claims, Sentence
 from builders.synthbias.families import (
     BIASES,
     FAMILY_LIMITS,
-    INTENDED_USE,
-    OUT_OF_SCOPE_USE,
     PLURAL_READING,
     PLURAL_VERB_UNKNOWN,
-    TAGS,
-    balance,
     family_sources,
     forms_table,
     plural_after,
@@ -92,7 +88,17 @@ def draft(dataset: AnnotatedDataset, *, name: str, limit: int | None) -> Draft[F
         title=f"{manifest.title}, in eleven pronoun families",
         builder="builders.synthbias.family_sets",
         parameters={"source": "families", "with": source, "limit": limit},
-        sources=(_source_of(manifest), *family_sources()),
+        sources=(
+            Source(
+                name=manifest.name,
+                address=f"dataset {manifest.name} built by {manifest.builder} {manifest.builder_version}",
+                revision=manifest.version,
+                sha256=manifest.content_sha256,
+                licence=manifest.licence,
+                redistributable=manifest.publish_refusal is None,
+            ),
+            *family_sources(),
+        ),
         generator_model=manifest.generator_model,
         licence=manifest.licence,
         publish_refusal=manifest.publish_refusal,
@@ -102,18 +108,6 @@ def draft(dataset: AnnotatedDataset, *, name: str, limit: int | None) -> Draft[F
         flag_rules=tuple(Rule(name=count.rule, description=count.description) for count in manifest.flags),
         card=_card(manifest, kept, len(chosen), len(rejects)),
         extra_files=tuple(dataset.licence_files()),
-    )
-
-
-def _source_of(manifest: Manifest) -> Source:
-    """Return a dataset as the source of its sets."""
-    return Source(
-        name=manifest.name,
-        address=f"dataset {manifest.name} built by {manifest.builder} {manifest.builder_version}",
-        revision=manifest.version,
-        sha256=manifest.content_sha256,
-        licence=manifest.licence,
-        redistributable=manifest.publish_refusal is None,
     )
 
 
@@ -147,7 +141,7 @@ def _around(side: CoreferenceItem) -> tuple[str, str]:
 
 def _card(manifest: Manifest, splits: Sequence[DraftSplit[CoreferenceItem]], n_sets: int, n_rejects: int) -> Card:
     """Return the card of sets, given their masculine items."""
-    return Card(
+    return synthbias_card(
         data_statement=f"""\
 The sentences of the dataset `{manifest.name}` {manifest.version}, each with two of the 40 occupations of WinoBias, in
 eleven pronoun families: *he*, *she*, *they* and eight neopronoun families. Configs, splits, referents and occupation
@@ -171,19 +165,14 @@ whose subject is the pronoun (`texts/they.toml` of the builder).""",
         ),
         biases=f"* The sentences have the biases of `{manifest.name}`; see its card.\n{BIASES}",
         licence_terms=f"The licence is that of `{manifest.name}`: {manifest.licence}. No further terms are added.",
-        intended_use=INTENDED_USE,
-        out_of_scope_use=OUT_OF_SCOPE_USE,
         known_limits=f"""\
 * *they* can mean both people, also where the sentence settles one of them for *he* (*met the nurse before they left*).
   Nobody judged that here; leave *they* out, or read the sentences, where it matters.
 * A second verb of the same subject keeps its form where code does not see it.
-{FAMILY_LIMITS}
-
-{without_understanding(splits)}""",
-        balance=balance(splits),
+{FAMILY_LIMITS}""",
         citation=f"""\
 Cite the dataset `{manifest.name}` as its card asks, this project with the dataset version, and the works that it
 follows: Wang et al. 2025 (UCerF and SynthBias, arXiv:2505.23996) and Shan et al. 2025 (GIFI, arXiv:2506.15568).""",
-        task_categories=("multiple-choice",),
-        tags=TAGS,
+        splits=splits,
+        of_sets=True,
     )

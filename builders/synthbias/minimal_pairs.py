@@ -8,11 +8,12 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from biasboard.ground import strict_json
 from builders.dataset.output import DraftSplit, round_robin, take_units
+from builders.pronoun_case import cases_of_form
 from builders.synthbias.mentions import masked, mentions_in
 from schemas.documents.dataset import Reject
 from schemas.items.coreference import CoreferenceItem, Stereotype
 from schemas.items.family_coreference import FamilyCoreferenceItem
-from schemas.lexicon import PronounCase, PronounGender, cases_of, families_of, occupations, pronoun_families
+from schemas.lexicon import PronounCase, PronounGender, occupations, pronoun_families
 
 _KEY_LENGTH = 16
 """Number of hexadecimal digits of a hash in a key."""
@@ -50,11 +51,6 @@ def template_key(template: str) -> str:
     return f"template-{strict_json.sha256(template)[:_KEY_LENGTH]}"
 
 
-def item_id(pair_id: str, gender: PronounGender) -> str:
-    """Return the identifier of one side of a minimal pair."""
-    return f"{pair_id}-{gender}"
-
-
 def cluster_of(occupation: str, other: str) -> str:
     """Return the cluster ``<male-stereotyped>|<female-stereotyped>`` of two occupations, given in either order.
 
@@ -79,11 +75,6 @@ def stereotype_of(occupation: str, gender: PronounGender) -> Stereotype:
     return "pro" if gender == majority else "anti"
 
 
-def cases_of_form(pronoun: str) -> set[PronounCase]:
-    """Return every grammatical case that a form of *he* or *she* can have."""
-    return {case for family in families_of(pronoun) for case in cases_of(pronoun, family)}
-
-
 def case_of_pair(pronoun: str, counterpart: str) -> PronounCase | None:
     """Return the case of a pronoun, inferred from its counterpart on the other side of the pair.
 
@@ -94,7 +85,7 @@ def case_of_pair(pronoun: str, counterpart: str) -> PronounCase | None:
     ('accusative', 'possessive_dependent', None)
     """
     shared = cases_of_form(pronoun) & cases_of_form(counterpart)
-    return shared.pop() if len(shared) == 1 else None
+    return next(iter(shared)) if len(shared) == 1 else None
 
 
 def referent_position(item: CoreferenceItem) -> Position | None:
@@ -146,7 +137,7 @@ def items_of(slotted: Slotted, *, template_id: str | None, source_row: str | Non
     pair_id = pair_key(slotted.config, masked(masculine, mentions_in(masculine).pronouns), (reference, other))
     return tuple(
         CoreferenceItem(
-            item_id=item_id(pair_id, gender),
+            item_id=f"{pair_id}-{gender}",
             pair_id=pair_id,
             cluster=cluster_of(slotted.first, slotted.second),
             sentence=slotted.filled(gender),

@@ -13,11 +13,10 @@ from itertools import chain
 
 from biasboard.ground.errors import ConfigError
 from builders.dataset.card import Annotation, Card
-from builders.dataset.licences import UNKNOWN, licence_terms, publish_refusal
+from builders.dataset.licences import UNKNOWN, digests_of, holds_protected, licence_terms, publish_refusal
 from builders.dataset.output import Draft, DraftSplit, Rule
 from builders.dataset.own_csv import Form, OwnRow, OwnTable
-from builders.dataset.protected import digests_of, holds_protected
-from builders.pronoun_case import UnsettledCaseError, case_by_neighbours
+from builders.pronoun_case import UnsettledCaseError, case_by_neighbours, cases_of_form
 from builders.synthbias import PROTECTED
 from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks.case_checks import case_by_phrase, case_readings
@@ -34,7 +33,6 @@ from builders.synthbias.minimal_pairs import (
     Position,
     Slotted,
     case_of_pair,
-    cases_of_form,
     items_of,
     split_of,
     take_pairs,
@@ -372,7 +370,6 @@ class _Pairing:
 
 
 def _repeated(sentence: Sentence, earlier: Sentence) -> Reject:
-    """Return the reject of a sentence whose pair was kept before."""
     if sentence.masked == earlier.masked:
         return _reject(sentence, CATALOGUE["repeated_text"].finding(sentence, f"repeats {earlier.id}"))
     reason = f"repeats {earlier.id} apart from capitals and punctuation"
@@ -393,8 +390,8 @@ def case_of_swap(before: str, form: str, after: str) -> PronounCase | None:
     if len(possible) == 1:
         return next(iter(possible))
     if gender_of_pronoun(form) == "feminine":
-        readings = case_readings(before, after)
-        return readings.by_neighbours if readings.by_neighbours == readings.by_phrase else None
+        by_neighbours, by_phrase = case_readings(before, after)
+        return by_neighbours if by_neighbours == by_phrase else None
     phrase = case_by_phrase(before, after)
     try:
         case = case_by_neighbours(

@@ -19,15 +19,7 @@ from builders.synthbias import PROTECTED, PUBLISHED_SHA256
 from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks.catalogue import CATALOGUE, PUBLISHED_FLAGS, REFUSED, check_sentence, findings_in
 from builders.synthbias.checks.sentence import Claims, Collection, Sentence, required
-from builders.synthbias.minimal_pairs import (
-    CONFIGS,
-    CheckedItems,
-    case_of_pair,
-    item_id,
-    pair_key,
-    split_of,
-    take_pairs,
-)
+from builders.synthbias.minimal_pairs import CONFIGS, CheckedItems, case_of_pair, pair_key, split_of, take_pairs
 from schemas.documents.dataset import Reject, Source
 from schemas.files.user_tables import fault_of, records_of, wrong_bytes_of
 from schemas.items.coreference import CoreferenceItem
@@ -168,7 +160,7 @@ def pair(rows: Collection) -> CheckedItems:
         pair_id = pair_key(required(row.type), row.masked, row.meant)
         items.append(
             row.as_item(
-                item_id=item_id(pair_id, required(row.gender)),
+                item_id=f"{pair_id}-{required(row.gender)}",
                 pair_id=pair_id,
                 case=case_of_pair(pronoun, counterpart),
                 source_row=source_row,

@@ -16,17 +16,13 @@ from biasboard.ground.errors import DataError
 from builders.dataset.card import Annotation, Card
 from builders.dataset.inputs import check_hashes, read_files
 from builders.dataset.output import Draft, DraftSplit, ExtraFile
+from builders.pronoun_case import cases_of_form
 from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks.catalogue import CATALOGUE, OLDER_NAMES, WINOBIAS_FLAGS, check_sentence, findings_in
 from builders.synthbias.checks.sentence import Claims, Collection, Sentence, required
+from builders.synthbias.frames import text_of
 from builders.synthbias.mentions import Mention, mentions_in
-from builders.synthbias.minimal_pairs import (
-    CONFIGS,
-    Config,
-    case_of_pair,
-    cases_of_form,
-    take_pairs,
-)
+from builders.synthbias.minimal_pairs import CONFIGS, Config, case_of_pair, take_pairs
 from schemas.documents.dataset import Source
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import PronounCase, gender_of_pronoun, occupations
@@ -60,6 +56,9 @@ _FLAGS = {name: OLDER_NAMES["winobias"].get(name, name) for name in WINOBIAS_FLA
 """Flag of each check."""
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 _ARTICLE = re.compile(r"^(?:the|an?) +", re.IGNORECASE)
+
+MIT_NOTICE = text_of("winobias_licence.txt")
+"""Licence notice of the repository, word for word, as the licence requires."""
 
 LinePair: TypeAlias = tuple[Sentence, Sentence]
 """Line i of the pro-stereotypical file and line i of the anti-stereotypical file."""
@@ -251,33 +250,7 @@ def _case(line: Sentence, pair: LinePair, flags: tuple[str, ...]) -> PronounCase
     if not {"not_minimal_pair", "other_pronoun_marked"} & set(flags):
         return case_of_pair(*(required(side.pronoun).text for side in pair))
     possible = cases_of_form(required(line.pronoun).text)
-    return possible.pop() if len(possible) == 1 else None
-
-
-MIT_NOTICE = """\
-MIT License
-
-Copyright (c) 2020 Natural Language Processing @UCLA
-
-Permission is hereby granted, free of charge, to any person obtaining a copy
-of this software and associated documentation files (the "Software"), to deal
-in the Software without restriction, including without limitation the rights
-to use, copy, modify, merge, publish, distribute, sublicense, and/or sell
-copies of the Software, and to permit persons to whom the Software is
-furnished to do so, subject to the following conditions:
-
-The above copyright notice and this permission notice shall be included in all
-copies or substantial portions of the Software.
-
-THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR
-IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY,
-FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE
-AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER
-LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
-OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE
-SOFTWARE.
-"""
-"""Licence notice of the repository, word for word, as the licence requires."""
+    return next(iter(possible)) if len(possible) == 1 else None
 
 
 def _card(splits: Sequence[DraftSplit[CoreferenceItem]]) -> Card:

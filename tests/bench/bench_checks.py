@@ -12,8 +12,7 @@ import tracemalloc
 from itertools import islice
 from pathlib import Path
 
-from builders.synthbias.checks.catalogue import GENERATED, first_finding
-from builders.synthbias.checks.repeated_sentences import Duplicates
+from builders.synthbias.checks.catalogue import GENERATED, Duplicates, first_finding
 from builders.synthbias.checks.sentence import Sentence
 from builders.synthbias.embedded import occupation_pairs
 from builders.synthbias.frames import open_frames, settled_frames

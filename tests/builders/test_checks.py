@@ -21,11 +21,11 @@ from builders.synthbias.checks.catalogue import (
     PUBLISHED_FLAGS,
     REFUSED,
     WINOBIAS_FLAGS,
+    Duplicates,
     all_findings,
     findings_in,
 )
 from builders.synthbias.checks.check import Check, SentenceCheck
-from builders.synthbias.checks.repeated_sentences import Duplicates
 from builders.synthbias.checks.sentence import Claims, Collection, Sentence
 from builders.synthbias.mentions import Mention
 from builders.synthbias.published import parse

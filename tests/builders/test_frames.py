@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 
-from builders.synthbias import embedded, frame_readings
+from builders.synthbias import embedded, frames
 from builders.synthbias.frames import SentenceFrame, open_frames, settled_frames, text_of
 from builders.synthbias.position_lean import measured_leans
 from schemas.files.row_files import content_sha256
@@ -77,7 +77,7 @@ def test_the_card_counts_the_readings_and_says_who_read() -> None:
         {row["frame"] for row in rows() if (row["reader"], row["leans"]) == (reader, "first") and row["frame"] in used}
         for reader in "12"
     )
-    found = cells(frame_readings.readings_table().markdown())["type 1: leans to the first"]
+    found = cells(frames.readings_table().markdown())["type 1: leans to the first"]
     assert found == [str(n) for n in (len(first), len(second), len(first & second))]
     # Where the readers agree, over all frames that were read.
     answers = defaultdict(set)
@@ -85,7 +85,7 @@ def test_the_card_counts_the_readings_and_says_who_read() -> None:
         if row["frame"].startswith("open-"):
             answers[row["frame"]].add(row["leans"])
     n_equal = sum(len(of_frame) == 1 for of_frame in answers.values())
-    agreement = cells(frame_readings.agreement_table().markdown())
+    agreement = cells(frames.agreement_table().markdown())
     assert agreement["more probable"][0] == f"{n_equal} of {len(answers)}"
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from builders.dataset.licences import packed
 from builders.dataset.own_csv import read_tables
-from builders.dataset.protected import packed
 from builders.synthbias.annotation.annotated import read_annotated
 from builders.synthbias.minimal_pairs import CheckedItems
 from builders.synthbias.own_sentences import FORM, case_of_swap, check, draft

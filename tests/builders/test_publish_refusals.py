@@ -18,8 +18,8 @@ import pytest
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from biasboard.ground.progress import silent
+from builders.dataset.licences import ProtectedSource, digest, digests_of, holds_protected, packed
 from builders.dataset.output import Draft, ExtraFile, write_dataset
-from builders.dataset.protected import ProtectedSource, digest, digests_of, holds_protected, packed
 from builders.publishable import check_manifest, read_dataset
 from builders.synthbias import PROTECTED, PUBLISHED_SHA256, embedded
 from builders.synthbias.generation.generated import DEFAULT_PER_CELL, check

@@ -12,7 +12,7 @@ four to ten annotators, and thresholds at 75 and 25 percent.
                                           └── accepted ──> dataset of the accepted pairs;  agreement: the report
 
 *state* reads and writes ``votes.csv`` and the other files of an annotation. *annotate_commands* holds the
-commands of ``annotate`` except ``report`` and ``serve``.
+commands of ``annotate`` except ``serve``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from __future__ import annotations
 from biasboard.ground.command_line import LazyCommand, command_group
 
 _COMMANDS = "builders.synthbias.annotation.annotate_commands"
-HELP = "Have people judge the sentences of a dataset, and keep the pairs that they accept."
 COMMANDS = {
     "plan": LazyCommand(f"{_COMMANDS}:plan", "Plan the next batch: the sentences that need more votes."),
     "export": LazyCommand(f"{_COMMANDS}:export", "Write a batch, or the entrance test, for a platform."),
@@ -28,11 +27,10 @@ COMMANDS = {
     "exclude": LazyCommand(f"{_COMMANDS}:exclude", "Stop counting the votes of an annotator; the votes are kept."),
     "decide": LazyCommand(f"{_COMMANDS}:decide", "Decide by the votes, and write a dataset of the accepted pairs."),
     "report": LazyCommand(
-        "builders.synthbias.annotation.agreement:report",
-        "Show agreement, votes per item, yield, and how each annotator agrees.",
+        f"{_COMMANDS}:report", "Show agreement, votes per item, yield, and how each annotator agrees."
     ),
     "serve": LazyCommand(
         "builders.synthbias.annotation.vote_page:serve", "Serve a page on this machine on which one annotator votes."
     ),
 }
-app = command_group(HELP, COMMANDS)
+app = command_group("Have people judge the sentences of a dataset, and keep the pairs that they accept.", COMMANDS)

@@ -136,21 +136,13 @@ def _files(
     annotated: AnnotatedDataset, state: State, policy: Policy, decisions: Sequence[PairDecision], state_folder: Path
 ) -> Iterator[ExtraFile]:
     names = pseudonyms(state_folder, state.annotators)
-    yield ExtraFile(
-        name="annotation/votes.csv",
-        content=_votes(annotated, state, policy, names).encode(),
-        description="every vote on every item, with pseudonyms of the annotators",
-    )
-    yield ExtraFile(
-        name="annotation/annotators.csv",
-        content=_annotators(state, names).encode(),
-        description="the annotators: kind, score in the entrance test, standing, number of votes",
-    )
-    yield ExtraFile(
-        name="annotation/decisions.csv",
-        content=_decisions(decisions).encode(),
-        description="the verdict on every item, with its votes",
-    )
+    votes, annotators = _votes(annotated, state, policy, names), _annotators(state, names)
+    for name, text, description in (
+        ("votes", votes, "every vote on every item, with pseudonyms of the annotators"),
+        ("annotators", annotators, "the annotators: kind, score in the entrance test, standing, number of votes"),
+        ("decisions", _decisions(decisions), "the verdict on every item, with its votes"),
+    ):
+        yield ExtraFile(name=f"annotation/{name}.csv", content=text.encode(), description=description)
     yield ExtraFile(
         name=SOURCE_CARD,
         content=(annotated.folder / "README.md").read_bytes(),

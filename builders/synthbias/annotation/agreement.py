@@ -1,4 +1,4 @@
-"""The command ``annotate report``: agreement among annotators, and the cost and yield of an annotation."""
+"""What ``annotate report`` says: agreement among annotators, and the cost and yield of an annotation."""
 
 from __future__ import annotations
 
@@ -7,26 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-import typer
-
-from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import MissingExtraError, import_extra
 from builders.build_command import aligned
-from builders.synthbias.annotation.annotate_commands import (
-    CountModels,
-    CountUntested,
-    DatasetFolder,
-    Relabel,
-    StateFolder,
-    Stop,
-    fitting_state,
-)
-from builders.synthbias.annotation.annotated import AnnotatedDataset, read_annotated
+from builders.synthbias.annotation.annotated import AnnotatedDataset
 from builders.synthbias.annotation.deciding import (
     Count,
     PairDecision,
     Policy,
-    StopRule,
     counting_ballots,
     decide_pairs,
     rule_counts,
@@ -92,23 +79,6 @@ def _alpha(shared: Sequence[Count]) -> float | str:
         return str(error)
     counts = [[count.yes, count.n - count.yes] for count in shared]
     return float(krippendorff.alpha(value_counts=counts, level_of_measurement="nominal"))
-
-
-@one_line_errors()
-def report(
-    dataset: DatasetFolder,
-    state_folder: StateFolder,
-    stop_rule: Stop = StopRule.PAPER,
-    relabel: Relabel = False,
-    count_models: CountModels = False,
-    count_untested: CountUntested = False,
-) -> None:
-    """Show agreement, votes per item, yield, and how each annotator agrees."""
-    annotated = read_annotated(dataset)
-    state = fitting_state(annotated, state_folder)
-    policy = Policy(stop_rule=stop_rule, relabel=relabel, count_models=count_models, count_untested=count_untested)
-    for line in report_lines(annotated, state, policy):
-        typer.echo(line)
 
 
 def report_lines(annotated: AnnotatedDataset, state: State, policy: Policy) -> Iterator[str]:

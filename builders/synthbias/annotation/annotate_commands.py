@@ -1,4 +1,4 @@
-"""The commands ``annotate plan``, ``export``, ``ingest``, ``exclude`` and ``decide``."""
+"""The commands of ``annotate`` but ``serve``: ``plan``, ``export``, ``ingest``, ``exclude``, ``report``, ``decide``."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from builders.build_command import Overwrite, closing_lines, run_line
 from builders.dataset.output import check_target, write_dataset
 from builders.description import DATASETS_FOLDER
 from builders.synthbias.annotation.accepted import accepted_draft, verdict_lines
+from builders.synthbias.annotation.agreement import report_lines
 from builders.synthbias.annotation.annotated import AnnotatedDataset, read_annotated, sentence_of
 from builders.synthbias.annotation.deciding import Policy, StopRule, decide_pairs
 from builders.synthbias.annotation.entrance import DEFAULT_PERCENT, TEST, TEST_PAIRS, EntranceScore, status_of
@@ -333,6 +334,22 @@ def exclude(
 
 
 @one_line_errors()
+def report(
+    dataset: DatasetFolder,
+    state_folder: StateFolder,
+    stop_rule: Stop = StopRule.PAPER,
+    relabel: Relabel = False,
+    count_models: CountModels = False,
+    count_untested: CountUntested = False,
+) -> None:
+    """Show agreement, votes per item, yield, and how each annotator agrees."""
+    annotated = read_annotated(dataset)
+    state = fitting_state(annotated, state_folder)
+    policy = Policy(stop_rule=stop_rule, relabel=relabel, count_models=count_models, count_untested=count_untested)
+    print(*report_lines(annotated, state, policy), sep="\n")
+
+
+@one_line_errors()
 def decide(
     dataset: DatasetFolder,
     state_folder: StateFolder,
@@ -364,8 +381,7 @@ def decide(
     state = fitting_state(annotated, state_folder)
     policy = Policy(stop_rule=stop_rule, relabel=relabel, count_models=count_models, count_untested=count_untested)
     decisions = decide_pairs(annotated, state, policy)
-    for line in verdict_lines(decisions):
-        typer.echo(line)
+    print(*verdict_lines(decisions), sep="\n")
     say_uncounted(state, policy)
     if dry_run:
         return None
@@ -380,7 +396,5 @@ def decide(
     )
     manifest = write_dataset(draft, folder, overwrite=overwrite)
     typer.echo(f"validated by people: {'yes' if manifest.human_validated else 'no'}")
-    for line in closing_lines(manifest, folder):
-        typer.echo(line)
-    typer.echo(run_line(folder))
+    print(*closing_lines(manifest, folder), run_line(folder), sep="\n")
     return folder

@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from importlib import resources
 from pathlib import Path
 from typing import TypeAlias
 
@@ -130,28 +131,7 @@ def read_submissions(path: Path, form: Format, columns: Mapping[str, str]) -> li
 _Object: TypeAlias = dict[str, JsonValue]
 _EXPORT_JSON = "export the project as JSON (not JSON-MIN or CSV)"
 
-INTERFACE = """\
-<View>
-  <Text name="sentence" value="$sentence"/>
-  <Header value="$ask_coherent"/>
-  <Choices name="coherent" toName="sentence" choice="single-radio" showInLine="true" required="true">
-    <Choice value="yes" hotkey="y"/>
-    <Choice value="no" hotkey="n"/>
-  </Choices>
-  <View visibleWhen="choice-selected" whenTagName="coherent" whenChoiceValue="yes">
-    <Header value="$ask_first"/>
-    <Choices name="first" toName="sentence" choice="single-radio" showInLine="true" required="true">
-      <Choice value="yes" hotkey="1"/>
-      <Choice value="no" hotkey="2"/>
-    </Choices>
-    <Header value="$ask_second"/>
-    <Choices name="second" toName="sentence" choice="single-radio" showInLine="true" required="true">
-      <Choice value="yes" hotkey="3"/>
-      <Choice value="no" hotkey="4"/>
-    </Choices>
-  </View>
-</View>
-"""
+INTERFACE = resources.files("builders.synthbias.annotation").joinpath("page", "label_studio.xml").read_text("utf-8")
 """Labelling interface (Settings, Labeling Interface, Code); the export has its names in ``from_name``."""
 
 

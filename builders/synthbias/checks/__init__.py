@@ -6,8 +6,8 @@
     sentence_checks.py    \
     case_checks.py         > functions of the same names, which find the defects (check.py turns them into checks)
     collection_checks.py  /
-    catalogue.py            all checks by name, and the profiles: which checks a use runs, in which order
-    repeated_sentences.py   detects candidates that repeat earlier ones
+    catalogue.py            all checks by name, the profiles: which checks a use runs, in which order; and Duplicates,
+                            which detects candidates that repeat earlier ones
     sentence.py             the input of all checks
 
 What a source of sentences calls::

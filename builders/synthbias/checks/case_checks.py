@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
 from itertools import pairwise
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 from biasboard.ground.toml_files import packaged_words
 from builders.pronoun_case import TWO_OBJECTS, UnsettledCaseError, case_by_neighbours
@@ -31,18 +31,15 @@ _VERB_OF_HIS_OWN = word_list("is was has had does did can could will would shall
 """Verbs before which *his* stands for *his* and a noun: "his was late"."""
 
 
-class Readings(NamedTuple):
-    """The case that each reader finds for a pronoun in its context; None if it can be either."""
-
-    by_neighbours: PronounCase | None
-    by_phrase: PronounCase | None
+Readings: TypeAlias = tuple[PronounCase | None, PronounCase | None]
+"""The cases that a pronoun has by its neighbours and by the phrase after it; None if it can be either."""
 
 
 def case_readings(before: str, after: str) -> Readings:
     """Return the cases that two readers find for a pronoun, as if it were *her*.
 
     >>> case_readings("The cook met the nurse and praised", "work.")
-    Readings(by_neighbours='possessive_dependent', by_phrase='possessive_dependent')
+    ('possessive_dependent', 'possessive_dependent')
     """
     following = _TOKEN.search(after)
     preceding = _TOKEN.findall(before[-40:])
@@ -54,7 +51,7 @@ def case_readings(before: str, after: str) -> Readings:
             following[0].casefold() if following else "",
             lemma_of=lambda word: verb_lemma(word, TWO_OBJECTS),
         )
-    return Readings(by_neighbours, case_by_phrase(before, after))
+    return by_neighbours, case_by_phrase(before, after)
 
 
 @SentenceCheck

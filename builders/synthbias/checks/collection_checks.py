@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from builders.pronoun_case import cases_of_form
 from builders.synthbias.checks.check import FileCheck, PairCheck
 from builders.synthbias.checks.sentence import Collection, Sentence
 from builders.synthbias.mentions import wording
-from builders.synthbias.minimal_pairs import cases_of_form
 from schemas.lexicon import occupations
 
 _PARTS = frozenset(word for name in occupations() for word in name.casefold().split())

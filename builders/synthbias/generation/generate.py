@@ -117,8 +117,7 @@ def generate(
         raise ConfigError(
             f"--work {asking.folder}: another process works there; wait for it, or give another folder"
         ) from error
-    for line in closing_lines(manifest, target):
-        typer.echo(line)
+    print(*closing_lines(manifest, target), sep="\n")
     short = [cell for cell in cells if state.have[cell.key] < per_cell]
     if short:
         why = "the last one brought nothing new" if is_stuck else f"--rounds {rounds} allows no more"

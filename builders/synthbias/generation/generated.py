@@ -16,13 +16,12 @@ from pathlib import Path
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.progress import Report
 from builders.dataset.card import Annotation, Card
+from builders.dataset.licences import digests_of, holds_protected
 from builders.dataset.output import Draft, DraftSplit, ExtraFile, Rule
-from builders.dataset.protected import digests_of, holds_protected
 from builders.synthbias import PROTECTED
 from builders.synthbias.cards import synthbias_card
-from builders.synthbias.checks.catalogue import CATALOGUE, GENERATED, first_finding
+from builders.synthbias.checks.catalogue import CATALOGUE, GENERATED, Duplicates, first_finding
 from builders.synthbias.checks.check import SentenceFinding
-from builders.synthbias.checks.repeated_sentences import Duplicates
 from builders.synthbias.checks.sentence import Claims, Sentence
 from builders.synthbias.generation.instructions import instructions_source, version
 from builders.synthbias.generation.written_sentences import (

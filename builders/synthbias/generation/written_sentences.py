@@ -146,13 +146,10 @@ def candidate_of(value: Any, row: str, cell: DesignCell) -> WrittenSentence | Re
     before, after = fields.get("before"), fields.get("after")
     case = next((case for case in CASES if case == fields.get("case")), None)
     # JSON can escape control characters, and lone surrogates, which no file can hold.
-    is_text = isinstance(before, str) and isinstance(after, str) and all(sign.isprintable() for sign in before + after)
-    if not is_text or case is None:
+    if case is None or not (isinstance(before, str) and isinstance(after, str) and f"{before}{after}".isprintable()):
         shown = " ".join(str(fields.get(name, "")) for name in ("before", "after")) if fields else str(value)
         reason = f"has no plain texts 'before' and 'after' with a case out of {', '.join(CASES)}"
         return Reject(candidate=_shown(shown), source_row=row, rule=MALFORMED.name, reason=reason)
-    assert isinstance(before, str)
-    assert isinstance(after, str)
     # Models are inconsistent about the spaces around the gap.
     before = before.strip() + " "
     after = after.strip()
