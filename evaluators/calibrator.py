@@ -57,8 +57,7 @@ class LabelAnswers(NamedTuple):
     @property
     def has_reading(self) -> BoolArray:
         """The mask of the items with a distribution, shape (n,)."""
-        mask: BoolArray = ~np.isnan(self.probabilities[:, 0])
-        return mask
+        return ~np.isnan(self.probabilities[:, 0])
 
     @property
     def evenly(self) -> FloatArray:

@@ -130,8 +130,7 @@ def sen_welfare(accuracies: npt.ArrayLike) -> FloatArray:
     np.float64(0.6)
     """
     # Equal to mean · (1 - Gini), but defined where the mean is 0.
-    welfare: FloatArray = mean_accuracy(accuracies) - mean_difference(accuracies)
-    return welfare
+    return mean_accuracy(accuracies) - mean_difference(accuracies)
 
 
 def gini_noise_floor(accuracies: npt.ArrayLike, supports: npt.ArrayLike) -> FloatArray:

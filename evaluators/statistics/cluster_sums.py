@@ -25,8 +25,7 @@ def sum_by_cluster(
     cells = clusters * n_columns + columns
     weights = np.broadcast_to(np.asarray(values, dtype=np.float64), cells.shape)
     sums = np.bincount(cells, weights=weights, minlength=n_clusters * n_columns)
-    table: FloatArray = sums.astype(np.float64).reshape(n_clusters, n_columns)
-    return table
+    return sums.astype(np.float64).reshape(n_clusters, n_columns)
 
 
 def sums_and_numbers(clusters: IntArray, values: FloatArray, n_clusters: int) -> FloatArray:

@@ -189,8 +189,7 @@ def starts_of(lengths: IntArray) -> IntArray:
     >>> starts_of(np.array([3, 2, 4]))
     array([0, 3, 5])
     """
-    starts: IntArray = np.cumsum(lengths) - lengths
-    return starts
+    return np.cumsum(lengths) - lengths
 
 
 def joined(parts: Sequence[Deviations]) -> Deviations:
@@ -214,8 +213,7 @@ def variance_of(first: FloatArray | float, second: FloatArray | float, cells: Fl
     Both factors contain the variance of the cells, which is therefore taken off once. By chance that can leave less
     than one factor alone has, which counts then.
     """
-    larger: FloatArray = np.maximum(np.maximum(first, second), np.add(first, second) - cells)
-    return larger
+    return np.maximum(np.maximum(first, second), np.add(first, second) - cells)
 
 
 def draws(values: Sequence[Deviations], n: int) -> FloatArray:

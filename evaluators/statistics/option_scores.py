@@ -185,8 +185,7 @@ def _odds(differences: FloatArray) -> FloatArray:
     however far apart they are. The error is less than 1e-299.
     """
     far = np.exp(_UNDERFLOW) * np.divide(_UNDERFLOW, np.minimum(differences, _UNDERFLOW))
-    odds: FloatArray = np.where(differences < _UNDERFLOW, far, np.exp(differences))
-    return odds
+    return np.where(differences < _UNDERFLOW, far, np.exp(differences))
 
 
 _MAX_OPTIONS = 128
