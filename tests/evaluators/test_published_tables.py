@@ -64,7 +64,7 @@ def assert_close(found: Row, expected: Row) -> None:
 def baseline_row(selection: Selection, model: str, out: Path, prompt: str = "intrinsic-v1") -> Row:
     backend = open_backend("baseline", model, BackendOptions())
     finished = run(Plan(selection, TASK, prompt_of(TASK, prompt)), backend, RunOptions(root=out, command="tests"))
-    assert finished.result.counts.scored == len(selection.parts[0].items)
+    assert finished.result.counts.scored == len(selection.items)
     return row_of(finished.result.metrics)
 
 

@@ -101,7 +101,7 @@ def test_any_validator_of_json_schema_gives_the_verdict_of_the_contract(document
     for value in mutants(contract.dump(document)):
         expected = validator.is_valid(value)
         # Each field by itself, whatever the rules that join several.
-        made, _ = contract._converted(value, type(document))
+        made, _ = contract.converted(value, type(document))
         # To JSON Schema 2.0 is an integer; strict JSON files of ours are written by programs that know better.
         if (made is not None) != expected:
             assert expected, value

@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
 
@@ -121,6 +122,11 @@ class Selection:
     def limit(self) -> int | None:
         """The largest number of items of each part; None if there is none."""
         return self.parts[0].limit
+
+    @property
+    def items(self) -> tuple[SplitItem, ...]:
+        """The items of all parts in order, each with its split."""
+        return tuple(chain.from_iterable(part.items for part in self.parts))
 
     def without(self, configs: Collection[str]) -> Selection:
         """Return the selection without some of its parts."""

@@ -51,7 +51,7 @@ def test_texts_and_settings_are_those_of_the_task(dataset: Path, exported: Path)
     task = load_task("coreference")
     plan = Plan(select(dataset, read_manifest(dataset), "type2"), task, task.prompts["mcq2-generate-v1"])
     wanted = []
-    for _, item in plan.selection.parts[0].items:
+    for _, item in plan.selection.items:
         for number, request in enumerate(task.requests(item, Asked(plan.prompt))):
             key = f"{item.item_id}#{number}"
             row = {"id": key, "input": request.prompt, "target": item.referent, "metadata": {"questions": [key]}}  # type: ignore[attr-defined]

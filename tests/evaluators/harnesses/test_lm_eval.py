@@ -199,7 +199,7 @@ def test_contexts_and_options_are_those_of_the_task_byte_for_byte(here: Exchange
             "target": request.outcomes.index(item.referent),  # type: ignore[attr-defined]
             "request_sha256": request.sha256,
         }
-        for _, item in plan.selection.parts[0].items
+        for _, item in plan.selection.items
         for number, request in enumerate(task.requests(item, Asked(plan.prompt)))
     ]
     assert len(here.questions) == 24
