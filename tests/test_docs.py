@@ -43,12 +43,6 @@ def code_lines() -> list[tuple[str, str]]:
     return found
 
 
-def documented_block(document: str, language: str) -> str:
-    """The only block of code in a language that a document holds."""
-    (block,) = re.findall(rf"^```{language}\n(.*?)^```", documents()[document], flags=re.MULTILINE | re.DOTALL)
-    return str(block)
-
-
 def complaint(line: str) -> str | None:
     """What a command line would say against a documented command, parsed but not run; None if nothing."""
     words = shlex.split(line)
@@ -86,7 +80,6 @@ def python_commands(lines: list[str]) -> Iterator[str]:
 
 @pytest.mark.slow
 def test_documented_commands_are_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "run.toml").write_text(documented_block(COMMANDS_PAGE, "toml"), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     commands = [(document, line) for document, text in code_lines() for line in python_commands([text])]
     assert len(commands) >= 5

@@ -34,7 +34,7 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
         "lexicon": set(),
         "items": {"documents", "lexicon", "files"},
         "outputs": {"documents"},
-        "files": {"documents", "outputs"},
+        "files": {"documents"},
         "folders": {"documents", "files"},
         ".": {"documents", "files", "folders", "outputs"},
     },
@@ -237,6 +237,7 @@ def test_heavy_libraries_are_imported_inside_functions_of_one_plug_in_each(trees
     assert {library: modules for library, modules in users.items() if len(modules) > 1} == {}
 
 
+@pytest.mark.slow
 def test_parquet_files_are_read_in_the_one_module_that_limits_them(trees: dict[str, ast.Module]) -> None:
     readers = {"ParquetFile", "ParquetDataset", "read_table", "read_parquet", "read_schema", "read_metadata", "dataset"}
     found = {

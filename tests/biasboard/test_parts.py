@@ -76,6 +76,7 @@ def test_what_cannot_be_written_is_one_line(tmp_path: Path, words: tuple[str, ..
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_what_is_there_already_or_no_part_is_one_line(tmp_path: Path) -> None:
     run("-m", "biasboard", "new", "backend", "short", cwd=tmp_path, status=0)
     again = run("-m", "biasboard", "new", "backend", "short", cwd=tmp_path, status=1)

@@ -49,6 +49,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", REFUSED)
 def test_what_cannot_be_done_is_one_line(tmp_path: Path, options: str) -> None:
     done = run("-m", "biasboard", "reproduce", *options.split(), cwd=tmp_path, status=1)

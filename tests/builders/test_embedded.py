@@ -118,6 +118,7 @@ def test_another_seed_assigns_other_frames() -> None:
     assert set(one) != set(other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [4, 7, 1580, 20_000])
 def test_a_limit_keeps_whole_pairs_of_both_types_and_the_balance(limit: int) -> None:
     short = embedded.draft(limit=limit)

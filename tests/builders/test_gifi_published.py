@@ -196,6 +196,7 @@ def test_each_published_row_comes_back_and_is_repaired(files: Mapping[str, bytes
     assert [text for text in they if SINGULAR.search(text) or verb_after_they(text)] == []
 
 
+@pytest.mark.slow
 def test_faults_and_prompts_are_those_of_the_specification(shared_data: Path) -> None:
     folder = shared_data / "gifi" / "template"
     draft = drafts.from_published(folder, compat=True, limit=None)

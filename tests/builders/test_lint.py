@@ -41,6 +41,7 @@ def run(*arguments: object) -> subprocess.CompletedProcess[str]:
     return commands.run("-m", "builders.synthbias", "lint", *map(str, arguments))
 
 
+@pytest.mark.slow
 def test_a_sound_file_has_no_findings(tmp_path: Path) -> None:
     path = written(tmp_path / "mine.csv", HE, SHE, HIM, HER)
     report = lint([path])
@@ -51,6 +52,7 @@ def test_a_sound_file_has_no_findings(tmp_path: Path) -> None:
     assert "4 sentences, 2 minimal pairs in 1 file: 0 errors, 0 warnings, 0 reviews, 0 notes" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_thousand_broken_rows_are_a_thousand_findings_and_the_others_are_checked(tmp_path: Path) -> None:
     broken = ["type1,too short\r\n", 'type1,"never closed,cook,nurse,he,ambiguous\r\n', "type1,a,b,c,d,e,f,g\r\n"]
     path = written(tmp_path / "mine.csv", HE, SHE)

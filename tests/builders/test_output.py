@@ -196,6 +196,7 @@ def test_a_build_takes_a_version_that_every_file_names_and_that_changes_no_item(
     assert len({name for name in one if name.endswith(".parquet") and one[name] == other[name]}) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["v1.0.0", "01.0.0"])
 def test_what_is_no_version_is_a_wrong_option(version: str, tmp_path: Path) -> None:
     options = ("--out", tmp_path / "d", "--dataset-version", version)

@@ -138,6 +138,7 @@ def test_a_file_without_options_and_a_wrong_name_are_one_line(tmp_path: Path) ->
     assert [*reject_lines(rejects, tmp_path)][10:] == [f"  ... and 1 more in {tmp_path}/rejects.parquet"]
 
 
+@pytest.mark.slow
 def test_published_pairs_of_texts_need_no_mapping(tmp_path: Path) -> None:
     path, dataset = tmp_path / "published.csv", tmp_path / "dataset"
     path.write_text(

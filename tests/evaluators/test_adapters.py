@@ -203,6 +203,7 @@ def test_a_list_that_was_changed_or_lost_is_noticed(runs: dict[str, Finished], t
         trained_items(folder, result)
 
 
+@pytest.mark.slow
 def test_a_single_adapter_answers_everything(model: Path, dataset: Path, adapters: Path) -> None:
     folder = adapters / "right" / NO_EXAMPLES
     backend, bare = opened(model, lora=folder), opened(model)

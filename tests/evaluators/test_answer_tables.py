@@ -236,6 +236,7 @@ def test_what_is_missing_refused_and_cut_off_is_no_answer(dataset: Path, tmp_pat
     assert (counts.items, counts.scored, counts.refused, counts.failed, counts.truncated) == (12, 9, 1, 2, 1)
 
 
+@pytest.mark.slow
 def test_a_result_says_where_the_answers_come_from_and_nothing_of_the_machine(dataset: Path, tmp_path: Path) -> None:
     table = made_table(dataset, tmp_path)
     import_answers(dataset, table, tmp_path / "a", *GENERATE, note="three annotators,  March 2026")

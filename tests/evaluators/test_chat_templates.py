@@ -83,6 +83,7 @@ def test_a_template_that_fails_for_one_prompt_is_one_line(tmp_path: Path) -> Non
         tokenizer.context_ids("The nurse in Rome")
 
 
+@pytest.mark.slow
 def test_options_after_the_models_own_text_continue_its_message(folder: Path) -> None:
     question = GenerateRequest(prompt="Who left?", max_tokens=9)
     request = prompt_of(TASK, "cot-logprob-v1").following(question, " The nurse.")

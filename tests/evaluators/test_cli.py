@@ -253,9 +253,9 @@ def test_json_of_a_failure_holds_the_runs_before_it(one: Path, two: Path, tmp_pa
     # The answers to the first dataset alone: the second has other items too.
     asked = Asked(load_task("coreference").prompts["intrinsic-v1"])
     requests = [request for item in made_items(4) for request in load_task("coreference").requests(item, asked)]
-    lines = [json.dumps({"request_sha256": request.sha256, "option_logprobs": [-1.0, -2.0]}) for request in requests]
-    (tmp_path / "answers.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    replay = ("--backend", "replay", "--model", tmp_path / "answers.jsonl", "--name", "lab/x", "--config", "type2")
+    said = Response(status="answered", option_logprobs=(-1.0, -2.0))
+    answers = replayable(tmp_path / "answers", [(request, said) for request in requests])
+    replay = ("--backend", "replay", "--model", answers, "--name", "lab/x", "--config", "type2")
     done = evaluators(
         "run", "--dataset", one, "--dataset", two, *replay, "--out", tmp_path / "runs", "--format", "json"
     )

@@ -74,6 +74,7 @@ def test_models_of_other_kinds_equal_the_loop_one_text_at_a_time_where_they_must
     assert (left_out or "None") in str(backend.runtime.settings.get("continuous_generation_left_out"))
 
 
+@pytest.mark.slow
 def test_a_model_that_ignores_masks_is_found_out(tiny_llama: Path) -> None:
     backend = opened(tiny_llama)
 
@@ -142,6 +143,7 @@ def test_a_single_request_beyond_memory_fails_with_the_remedy(tiny_llama: Path) 
     assert "out of memory on a single request; use a smaller model" in str(answers[1].error)
 
 
+@pytest.mark.slow
 def test_every_request_is_announced_before_it_is_answered(tiny_llama: Path) -> None:
     requests = made_requests(60)
     announced = answered = 0

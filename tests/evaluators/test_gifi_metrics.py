@@ -94,6 +94,7 @@ def test_refusals_and_empty_answers_are_left_out_by_each_variant_in_its_own_way(
     assert found["refusal_rate"].value == 0.5
 
 
+@pytest.mark.slow
 def test_sentences_of_one_pattern_are_one_cluster() -> None:
     items = sentences(*(f"Person {number} sold {{pos}} car." for number in range(12)))
     of_patterns = [replace(item, topic=f"pattern {int(item.template_id[1:]) % 7}") for item in items]

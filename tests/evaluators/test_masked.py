@@ -149,6 +149,7 @@ def test_pairs_of_sentences_get_their_share_and_are_verified(bert: Path, tmp_pat
     commands.run(*verify, "--rerun", "4", "--model", bert, status=0, with_torch=True)
 
 
+@pytest.mark.slow
 def test_a_question_is_refused_in_one_line_before_anything_is_asked(bert: Path, tmp_path: Path) -> None:
     dataset = built(tmp_path, "Question,Option A,Option B,Answer\nWho left?,The nurse,The guard,A\n")
     asked = ("run", "--dataset", dataset, "--backend", "masked", "--model", bert, "--out", tmp_path / "runs")
@@ -163,6 +164,7 @@ def test_a_question_is_refused_in_one_line_before_anything_is_asked(bert: Path, 
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.slow
 def test_a_pass_that_is_too_large_is_halved_and_a_single_text_fails(
     bert: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -191,6 +191,7 @@ FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("change", "said"), FAULTS.values(), ids=FAULTS)
 def test_a_faulty_file_is_one_line(
     tiny_llama: Path, tmp_path: Path, change: Callable[[Path], object], said: str

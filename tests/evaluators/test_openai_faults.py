@@ -69,6 +69,7 @@ def test_a_fault_that_passes_leaves_no_trace_but_the_count_and_one_that_does_not
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_closing_ends_what_is_under_way_and_the_thread(tokenizer: Tokenizer) -> None:
     def threads() -> list[str]:
         return [thread.name for thread in threading.enumerate() if thread.name.startswith("openai-endpoint")]
@@ -212,6 +213,7 @@ def test_as_many_calls_as_asked_for_and_fewer_when_it_is_too_much(tokenizer: Tok
     assert np.mean(under_way[60:]) < 5
 
 
+@pytest.mark.slow
 def test_a_pause_in_which_the_limit_falls_ends_with_one_call_at_a_time() -> None:
     down, most = NoAnswerError("down", "passing", status=503, overload=True), 16
     under_way: list[int] = []

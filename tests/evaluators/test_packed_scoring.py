@@ -153,6 +153,7 @@ def test_models_that_cannot_be_packed_fall_back_and_equal_single_passes(tmp_path
         answers_of(backend, made_requests())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scoring", ["packed", "plain"])
 def test_tokens_that_span_a_prompt_and_its_options(tmp_path: Path, scoring: str) -> None:
     merging = save_tiny_llama(tmp_path / "merging", merge_words=True)
@@ -195,6 +196,7 @@ def _forget_positions(_module: Any, args: Any, kwargs: dict[str, Any]) -> tuple[
     return args, kwargs
 
 
+@pytest.mark.slow
 def test_half_precision_is_packed_where_rounding_alone_tells_both_ways_apart(llama: Path) -> None:
     backend = open_backend(str(llama), BackendOptions(device="cpu", dtype="bfloat16"))
     assert all(answer.status == "answered" for answer in all_answers_of(backend, made_requests()[-12:]))
@@ -277,6 +279,7 @@ def without_tokens(folder: Path, left_out: Sequence[str]) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_what_is_missing_gets_the_answer_of_the_whole_run(llama: Path) -> None:
     requests = made_requests()
     whole = all_answers_of(open_backend(str(llama), BackendOptions(device="cpu", batch_tokens=256)), requests)

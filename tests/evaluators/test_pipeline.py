@@ -195,6 +195,7 @@ def test_a_store_that_another_process_holds_is_not_called_broken(tmp_path: Path)
         other.rollback()
 
 
+@pytest.mark.slow
 def test_a_limit_keeps_pairs_whole_and_is_the_same_everywhere(dataset: Path, tmp_path: Path) -> None:
     orphans = [item for number, item in enumerate(made_items(20)) if number % 4]
     mixed = write_dataset(tmp_path / "mixed", {"type2": orphans})
@@ -240,6 +241,7 @@ def test_prompts_of_data_that_may_not_be_shared_are_not_in_the_records(tmp_path:
         assert b"waited for" not in (folder / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_a_folder_that_another_holds_or_a_store_that_is_none_is_a_clear_error(small: Path, tmp_path: Path) -> None:
     def again() -> Path:
         return ask(small, tmp_path / "runs", LoggingBackend(tmp_path / "log"))

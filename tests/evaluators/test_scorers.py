@@ -188,6 +188,7 @@ def test_the_packaged_encoder_is_mean_pooling_of_its_tokens(tmp_path: Path) -> N
     assert other.revision != scorer.identity.revision
 
 
+@pytest.mark.slow
 def test_a_sentiment_classifier_gives_probabilities_by_label(tmp_path: Path) -> None:
     labels = {0: "Positive", 1: "negative", 2: "neutral"}
     folder = save_classifier(tmp_path / "tone_model", labels, "single_label_classification")
@@ -206,6 +207,7 @@ def test_a_sentiment_classifier_gives_probabilities_by_label(tmp_path: Path) -> 
         list(again.score(TEXTS))
 
 
+@pytest.mark.slow
 def test_a_toxicity_classifier_of_several_labels_is_not_normalised_over_them(tmp_path: Path) -> None:
     two = save_classifier(tmp_path / "two", {0: "fine", 1: "toxic"}, "single_label_classification")
     exponents = [np.exp(logits_of(two, text)) for text in TEXTS]

@@ -91,9 +91,8 @@ NO_TOML: dict[str, Make] = {
     "a TOML key twice": holding("a = 1\na = 2\n"),
     "brackets 100,000 deep": holding("a = " + "[" * 100_000),
     "a TOML number of 5,000 digits": holding("a = " + "9" * 5_000),
-    "an unknown key": holding("no_such_option = 1\n"),
 }
-"""Files that are no TOML, or TOML with no setting of ours."""
+"""Files that are no TOML."""
 
 
 def parquet(columns: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> Make:

@@ -70,6 +70,7 @@ TABLE: dict[str, Row] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLE)
 def test_a_file_of_another_kind_ends_in_one_line(name: str, tmp_path: Path) -> None:
     ended(TABLE[name], tmp_path)

@@ -26,8 +26,6 @@ LINES = (
     (OPENAI, "--max-cost", {"NaN": "nan"}, "'--max-cost'"),
     ("finetune --model x --dataset none --out OUT", "--learning-rate", {"NaN": "nan"}, "'--learning-rate'"),
     (FIT, "--preset", {"long": LONG}, "preset '"),
-    (FIT, "--test", {"the same rows": "INPUT", "missing": "x"}, ""),
-    (FIT, "--test-split", {"of the same file": "test"}, "all rows would be"),
     ("reweight evaluate INPUT", "--classes", {"long": LONG, "a quote": '"a', "one": "a"}, ""),
     ("ranks INPUT", "--item", {"missing": "x"}, ""),
     ("build superni --out OUT", "--tasks", {"missing": "x", "a comma": ","}, ""),

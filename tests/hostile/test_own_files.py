@@ -188,6 +188,7 @@ TABLE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLE)
 def test_a_bad_file_or_option_ends_in_one_line(name: str, tmp_path: Path) -> None:
     ended(TABLE[name], tmp_path)

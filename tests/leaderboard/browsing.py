@@ -172,7 +172,8 @@ def _watched(page: Page) -> Visit:
     return found
 
 
-@pytest.fixture(scope="package")
+# Of a file alone: its event loop would stay in the process, where other files want to start one.
+@pytest.fixture(scope="module")
 def browser(chromium_executable: str | None) -> Iterator[Browser]:
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=chromium_executable, args=ARGUMENTS)

@@ -205,6 +205,7 @@ def test_a_strange_name_of_a_file_leads_nowhere(config: str, file: str | None) -
     assert importer.published(config, {} if file is None else {"generations": file}) is None
 
 
+@pytest.mark.slow
 def test_each_accepted_result_names_its_published_file_by_folder_and_hash(shared_data: Path) -> None:
     importer, folder = load_benchmark("gifi").importer, shared_data / "gifi" / "model-generation"
     assert importer is not None

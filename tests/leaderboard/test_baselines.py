@@ -311,6 +311,7 @@ def test_requests_that_do_not_follow_from_the_dataset_give_no_rows(
     assert computed([whole]) == []
 
 
+@pytest.mark.slow
 def test_a_rule_that_reads_sentences_is_compared_only_where_they_are_shown(
     world: Path, whole: Entry, tmp_path: Path
 ) -> None:

@@ -122,6 +122,7 @@ def test_items_without_right_answers_rank_nobody_and_are_sorted_by_the_lean(tmp_
     }
 
 
+@pytest.mark.slow
 def test_what_was_asked_otherwise_is_another_table(tmp_path: Path) -> None:
     of_version: list[tuple[str, dict[str, Any]]] = [
         ("9.0.0", {"prompt": "mcq2-v1"}),
@@ -277,6 +278,7 @@ def test_a_reason_of_one_of_several_prompts_names_it_and_counts_them(entries: di
     assert (reasons_of(BY_INDEX, None), reasons_of(BY_INDEX, COIN)) == ((), (COIN,))
 
 
+@pytest.mark.slow
 def test_the_advice_on_baselines_repeats_the_conditions(entries: dict[str, Entry]) -> None:
     command = "biasboard run --dataset out/datasets/synthbias --config type2 --prompt intrinsic-v1 "
     command += "--backend baseline --model all"

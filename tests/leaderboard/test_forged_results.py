@@ -229,6 +229,7 @@ CLAIMED: dict[str, tuple[Forged, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("forged", "said"), CLAIMED.values(), ids=CLAIMED)
 def test_a_result_whose_model_nobody_here_can_identify_is_a_claim(
     places: Places, tmp_path: Path, forged: Forged, said: str
@@ -241,6 +242,7 @@ def test_a_result_whose_model_nobody_here_can_identify_is_a_claim(
     assert ("replay" in said) <= (table.rows[0].unranked or "").startswith("replayed: ")
 
 
+@pytest.mark.slow
 def test_the_hash_of_an_endpoint_is_a_claim_that_readers_are_warned_of(places: Places, tmp_path: Path) -> None:
     found = verdict(forge(places, tmp_path / "a", **told(identity=None, **AT_ENDPOINT)), places)
     assert found.state == "accepted with warnings"

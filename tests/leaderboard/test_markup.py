@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,6 +34,7 @@ def test_the_whisker_lies_where_the_numbers_are() -> None:
     assert markup.whisker(metric(None)) == ""
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_markdown_of_strangers_holds_nothing_to_act_on(text: str) -> None:
     escaped = str(markup.plain_markdown(text))

@@ -181,6 +181,7 @@ def test_an_outcome_needs_more_models_than_chance_gives(
     assert replace(compared.claims[0], sightings=sightings).outcome == outcome
 
 
+@pytest.mark.slow
 def test_values_of_different_versions_of_a_model_or_a_dataset_are_no_pair(file: Path, tmp_path: Path) -> None:
     """One revision asked in one way and another asked in the other way show nothing about the ways."""
     one_way, other_way = ('prompt = "intrinsic-v1"', 'prompt = "mcq2-v1"')

@@ -84,6 +84,7 @@ def test_a_pipe_a_device_or_a_folder_is_no_file_and_a_number_of_thousands_of_dig
         strict_json.loads("9" * 5000, where="here")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [b"bad\xff", b"two\nlines", b"\x1b[31mred"])
 @pytest.mark.parametrize(
     "command",

@@ -29,6 +29,7 @@ def published(path: str) -> Any:
     return json.loads((Path(__file__).parents[2] / path).read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("document_type", PATHS, ids=PATHS.get)
 def test_the_published_schema_is_what_the_annotations_say(document_type: type[Document]) -> None:
     schema = published(PATHS[document_type])

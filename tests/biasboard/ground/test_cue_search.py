@@ -43,6 +43,7 @@ def accuracy(seed: int, rule: str) -> float:
     return float((predicted.answers == answers).mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["either", "length"])
 def test_a_rule_that_holds_in_all_frames_is_learned(rule: str) -> None:
     assert accuracy(0, rule) == 1

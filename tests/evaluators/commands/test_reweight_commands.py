@@ -76,6 +76,7 @@ def test_names_that_are_whole_numbers_are_stored_as_such(tmp_path: Path, rules: 
     assert read_rules(rules).has_integer_classes
 
 
+@pytest.mark.slow
 def test_corrected_rows_keep_their_ids_and_can_be_read_again(shares: Path, rules: Path, tmp_path: Path) -> None:
     out, rows = tmp_path / "out.csv", made()
     said("fit", shares, "--out", rules)

@@ -53,6 +53,7 @@ def _many_messages(log: Log) -> None:
     log["samples"][2]["events"][1]["input_refs"] = [[0, 20_000]] * 50_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -341,6 +341,7 @@ def test_questions_that_were_asked_in_another_way_are_refused(
     refused(here.of_log(**told), message, here.place / "runs")
 
 
+@pytest.mark.slow
 def test_only_the_commit_of_the_weights_that_answered_is_shown(here: Exchanged) -> None:
     for commit, arguments, revision in (
         ("a" * 40, {}, "a" * 40),
@@ -363,6 +364,7 @@ def test_normalisations_need_what_a_log_does_not_hold(here: Exchanged) -> None:
     assert (exchange.option_token_counts, exchange.n_moved_tokens) == ((2, 2), 0)
 
 
+@pytest.mark.slow
 def test_a_text_that_the_harness_has_cut_is_no_answer(here: Exchanged) -> None:
     asked = [ChoiceRequest(prompt=one["context"], options=tuple(one["options"]), outcomes=()) for one in here.questions]
     rows = load_tokenizer(str(here.tokenizer)).rows_of_all(asked)

@@ -82,6 +82,7 @@ def test_every_loss_is_told() -> None:
     assert [*losses(targets, before, before, ["a", "b", "c"])] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_classes", "n_rows"), [(2, 20), (100, 3)])
 def test_intervals_hold_their_values_and_cover_what_as_many_rows_give(n_classes: int, n_rows: int) -> None:
     rng = np.random.default_rng(n_classes)

@@ -49,6 +49,7 @@ def test_relative_improvements_follow_from_the_printed_values(cases: dict[str, A
         assert round(percent) == row["printed_percent"], row
 
 
+@pytest.mark.slow
 @given(st.integers(2, 100), st.floats(0.01, 1))
 def test_the_largest_gini_is_that_of_one_class(n_classes: int, share: float) -> None:
     assert float(gini_index([share] + [0.0] * (n_classes - 1))) == pytest.approx((n_classes - 1) / n_classes)
