@@ -322,7 +322,7 @@ def _model_info(one: _Exported) -> dict[str, JsonValue]:
         ),
     }
     developer = model.id.rpartition("/")[0]
-    return info | {"developer": developer} if developer else info
+    return info | dict[str, JsonValue](developer=developer) if developer else info
 
 
 def _source_data(one: _Exported) -> dict[str, JsonValue]:
