@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from annotated_types import Ge, Le, MinLen
 from typing_extensions import override
 
 from schemas.documents.base import Count, Document, Positive, Share, Text
+
+RuleMap: TypeAlias = Literal["weights", "full", "membership"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +47,7 @@ class Reweighting(Document):
     """Name of the class of each column."""
     has_integer_classes: bool
     """True if the names stand for whole numbers."""
-    map: Literal["weights", "full", "membership"]
+    map: RuleMap
     """Kind of the rules. With membership functions, rows of probabilities must sum to 1."""
     index_base: Annotated[int, Ge(0), Le(0)]
     """Number of the first rule, 0."""

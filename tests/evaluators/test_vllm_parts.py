@@ -67,8 +67,8 @@ class SlowToLoad(VllmBackend):
     def pool(self) -> InProcess:
         return SlowPool()
 
-    def _prepare(self, asked: Sequence[Request]) -> tuple[list[Any], Work]:
-        return ["too long"] * len(asked), Work([], [])
+    def _prepare(self, requests: Sequence[Request], chunk: list[int]) -> tuple[tuple[list[int], list[Any]], Work]:
+        return (chunk, ["too long"] * len(chunk)), Work([], [])
 
 
 def test_loading_the_model_is_no_time_of_an_answer() -> None:
