@@ -97,6 +97,7 @@ def test_corrected_rows_keep_their_ids_and_can_be_read_again(shares: Path, rules
     *_, after = measured(tmp_path, "evaluate", shares, "--rules", rules).values()
     assert (again.accuracies, again.measures) == (after.accuracies, after.measures)
     assert "has a column 'predicted' already" in error("evaluate", out, "--rules", rules)
+    assert "--classes is of no use with --rules" in error("evaluate", shares, "--rules", rules, "--classes", "a,b")
     said("apply", shares, "--rules", rules, "--out", tmp_path / "out.parquet")
     assert pq.read_table(tmp_path / "out.parquet").column("predicted").to_pylist() == [row["predicted"] for row in read]
 

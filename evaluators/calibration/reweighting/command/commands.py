@@ -61,6 +61,8 @@ def evaluate_command(
 ) -> None:
     """Print the accuracy of each class and how even they are, with intervals; with --rules also after a correction."""
     _check_out(measures, path, rules, flag="--measures", endings=(".csv",))
+    if rules is not None and choice.classes is not None:
+        raise ConfigError("--classes is of no use with --rules, which name the classes; leave it out")
     stored = None if rules is None else read_rules(rules)
     with working(f"reading {path}"):
         rows = read_rows(path, choice, None if stored is None else stored.classes)
