@@ -17,6 +17,7 @@ from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import finished_runs, read_result
 from schemas.items.own_question import OwnQuestion
 from tests import commands
+from tests.worlds import MadeBoard
 
 HEADER = "Question,Context,Option A,Option B,Option C,Answer,Stereotype,Unknown,Group,Cluster"
 ROOMS = ("hall", "bakery", "garage", "library", "kitchen", "cellar", "studio", "barn", "museum", "clinic")
@@ -183,3 +184,6 @@ def test_sixty_questions_become_a_dataset_that_runs(tmp_path: Path) -> None:
     found = {metric.name: metric.value for metric in read_result(folder).metrics if not metric.group}
     # Each stereotype is of the nurse, who is right nowhere.
     assert (found["accuracy"], found["stereotype_rate"]) == (0, 1)
+    texts = MadeBoard(runs).texts
+    assert "Useless predictors (1)" in texts["benchmarks/own_questions.md"]
+    assert 'id="baseline__stereotyped"' in texts["useless-predictors.md"]

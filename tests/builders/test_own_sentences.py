@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,44 +15,13 @@ from builders.dataset.own_csv import read_tables
 from builders.synthbias.annotation.annotated import read_annotated
 from builders.synthbias.minimal_pairs import CheckedItems
 from builders.synthbias.own_sentences import FORM, case_of_swap, check, draft
+from schemas.folders.dataset_folder import read_manifest
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import occupations
+from schemas.validate import problems
+from tests.commands import run
 
 HEADER = ("Sentence", "Occupation 1", "Occupation 2", "Answer")
-FORMS = (("he", "him", "his", "himself"), ("she", "her", "her", "herself"))
-OCCUPATIONS = (("farmer", "librarian"), ("mechanic", "nurse"))
-OPEN = (
-    "The {a} sat beside the {b} on the night ferry until {0} fell asleep.",
-    "The {a} met the {b} at the flea market on the day that {0} sold a piano.",
-    "The {b} shared a taxi with the {a} because {0} had missed the last tram.",
-    "The {b} and the {a} left the choir in spring after {0} moved to the coast.",
-    "The {a} played chess with the {b} in the park whenever {0} had an hour free.",
-    "The {b} wrote to the {a} about the garden while {0} was away in the north.",
-    "The {a} ran into the {b} at the lake on the morning that {0} learned to row.",
-    "The {b} talked to the {a} at the fair, and a goat ate {2} straw hat.",
-    "The {a} danced with the {b} at the harvest feast although {0} was tired.",
-    "The {b} waited for the train with the {a} while {0} read about whales.",
-)
-SETTLED = (
-    ("The {a} asked the {b} for a map because {0} had lost the way.", "a"),
-    ("The {a} asked the {b} for a map because {0} owned a good one.", "b"),
-    ("The {b} lent the {a} a bicycle so that {0} could reach the mill in time.", "a"),
-    ("The {b} lent the {a} a bicycle although {0} needed it on the same day.", "b"),
-    ("The {a} thanked the {b} and then drove {1} to the station.", "b"),
-    ("The {b} woke the {a} early and made {1} a pot of tea.", "a"),
-    ("The {a} borrowed a ladder from the {b} and brought it back when {0} had painted the barn.", "a"),
-    ("The {b} borrowed a tent from the {a}, and it was still wet when {0} got it back.", "a"),
-    ("The {a} looked at the {b} in the mirror and then at {3} for a while.", "a"),
-    ("The {b} could not lift the {a} because {0} was too weak.", "b"),
-)
-
-
-def own_rows() -> Iterator[tuple[str, ...]]:
-    """Yield both sides of 40 pairs, 20 of each type."""
-    for a, b in OCCUPATIONS:
-        for text, answer in (*((text, "ambiguous") for text in OPEN), *SETTLED):
-            for forms in FORMS:
-                yield text.format(*forms, a=a, b=b), a, b, {"a": a, "b": b}.get(answer, answer)
 
 
 def written(path: Path, rows: Sequence[Sequence[str]], *, header: Sequence[str] = HEADER, delimiter: str = ",") -> Path:
@@ -150,6 +119,16 @@ def test_several_files_are_one_dataset_and_items_name_their_file(tmp_path: Path)
     made = draft(tables, name="x", complete_pairs=False, licence=None, limit=None, mapped=[])
     assert [source.name for source in made.sources] == ["a.csv", "b.csv"]
     assert made.publish_refusal is not None
+
+
+@pytest.mark.slow
+def test_the_command_builds_a_dataset_under_the_licence_of_its_author(tmp_path: Path) -> None:
+    written(tmp_path / "mine.csv", [HE, SHE])
+    own = ("--source", "csv", "--input", "mine.csv", "--licence", "CC0-1.0")
+    run("-m", "biasboard", "build", "synthbias", *own, cwd=tmp_path, status=0)
+    folder = tmp_path / "out/datasets/synthbias-own"
+    assert list(problems(folder)) == []
+    assert (read_manifest(folder).licence, read_manifest(folder).publish_refusal) == ("CC0-1.0", None)
 
 
 def test_both_sides_may_stand_in_one_row(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import pytest
 
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
+from biasboard.ground.files import sha256_file
 from biasboard.ground.progress import silent
 from builders.dataset.licences import ProtectedSource, digest, digests_of, holds_protected, packed
 from builders.dataset.output import Draft, ExtraFile, write_dataset
@@ -156,10 +157,11 @@ def test_a_source_that_must_not_be_shared_is_known_by_its_hash_its_builder_and_i
 
 
 def protect(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have a builder protect a text."""
+    """Have a builder protect a text, and the file of it that is packed."""
     digests = folder / "closed.bin"
     digests.write_bytes(packed([text]))
-    closed = ProtectedSource(name="Closed", refusal="a test keeps it closed", file_sha256s=("f" * 64,), digests=digests)
+    of_file = (sha256_file(digests),)
+    closed = ProtectedSource(name="Closed", refusal="a test keeps it closed", file_sha256s=of_file, digests=digests)
     monkeypatch.setattr("builders.publishable._protected", lambda: [closed])
 
 
@@ -184,6 +186,8 @@ def test_an_item_a_reject_or_a_card_with_a_protected_text_is_refused(
     card = replace(draft.card, known_limits=f"It lacks this: {closed.sentence}")
     write_dataset(replace(draft, splits=kept, card=card), tmp_path / "card")
     assert "README.md: line " in refusal(tmp_path / "card")
+    shutil.copy(tmp_path / "closed.bin", tmp_path / "without" / "x.bin")
+    assert "without: holds the published file of Closed; remove it" in refusal(tmp_path / "without")
 
 
 def columns(**cells: object) -> bytes:

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from biasboard.ground.toml_files import packaged_toml
 from builders.superni import embedded
 from builders.superni.items import (
     FEW_TEST,
@@ -157,3 +158,17 @@ def test_embedded_tasks_have_inputs_that_differ_and_instructions_that_name_every
         assert not [text for text in texts if re.search(r"[{}]|  | [.,!?]|\.\.", text)]
         assert unnamed_labels(labels_of(content), content.instruction) == set()
         assert {item.flags for item in all_items(content)} == {()}
+
+
+OPTION = re.compile(r"\(([A-D])\) ([\w ]+?)(?= \(|$)")
+
+
+def test_the_right_letter_of_an_embedded_task_is_that_of_the_only_word_of_its_kind() -> None:
+    for name in ("odd_one_out", "find_the_kind"):
+        file = packaged_toml("builders.superni", "texts", f"{name}.toml")
+        kind_of = {word: kind for kind, words in file["groups"].items() for word in words}
+        for instance in embedded.source_tasks()[name]().instances:
+            kinds = {letter: kind_of[word] for letter, word in OPTION.findall(instance.text)}
+            asked = [kind for kind, words in file.get("kinds", {}).items() if re.search(rf"\b{words}\b", instance.text)]
+            odd = [kind for kind in kinds.values() if [*kinds.values()].count(kind) == 1]
+            assert [letter for letter, kind in kinds.items() if kind in (asked or odd)] == [instance.label]

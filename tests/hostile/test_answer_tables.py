@@ -45,6 +45,7 @@ CONTENTS: dict[str, tuple[list[str], str, str]] = {
     ),
     "an option and a text": (WRITTEN, f"id,option,text\n{KEY},A,B\n", "is answered with option and text; keep one"),
     "one kind of score each": (ONCE, f"id,logprob_1,probability_2\n{KEY},-1,.2\n", "logprob and probability; keep one"),
+    "a score too many": (ONCE, f"id,logprob_1,logprob_2,logprob_3\n{KEY},-1,-1,-1\n", "2 options need a number each"),
     "a score too few": (ONCE, f"{SCORES}{KEY},-1,\n", "2 options need a number each"),
     **{
         f"a score of {cell}": (ONCE, f"{SCORES}{KEY},-1,{cell}\n", f"mine.csv:2: logprob_2 is '{cell}', not a log-prob")

@@ -196,6 +196,8 @@ PULLS: dict[str, tuple[Callable[[Pull, Places], None], str]] = {
         "belongs into made@1.0.0/evil__forger/",
     ),
     "the results as a link": (link(RESULTS), "leaderboard/results: is a link or a file"),
+    "their parent as a link": (link("leaderboard"), "leaderboard: is a link or a file"),
+    "an answer key": (write("leaderboard/keys/a.json"), f"keys/a.json{DECIDES}"),
     "a workflow": (write(".github/workflows/verify.yml"), f"verify.yml{DECIDES}"),
     "no workflow": (deleted, f"verify.yml{DECIDES}"),
     "code": (write("leaderboard/ranking.py"), f"leaderboard/ranking.py{NO_RESULT}"),
@@ -225,6 +227,7 @@ def again(**fields: Any) -> dict[str, Any]:
     [
         (again(n_items=1, n_agreeing=1), "1 items were asked again, and 50 are needed"),
         (again(tolerance=99), "answers may differ by 99 nats, and by 0.001 in"),
+        (again(n_agreeing=51), "more items agree than were asked again"),
     ],
 )
 def test_reports_that_show_nothing_are_not_entered(
@@ -288,6 +291,14 @@ def test_a_result_is_compared_with_those_that_are_there(places: Places, tmp_path
     disputing = compared(places, tmp_path / "c", model="acme/honest", change=constant(0.6))
     assert "has other answers than " in disputing.warnings[0]
     assert compared(places, tmp_path / "d", change=constant(0.6)).warnings == ()
+
+
+@pytest.mark.slow
+def test_copies_of_one_pull_request_are_compared_with_one_another(places: Places, tmp_path: Path) -> None:
+    for number in range(2):
+        forge(places, tmp_path / "forged" / str(number), model=f"evil/copy{number}", change=nudged(1e-6 * number))
+    found = judged([tmp_path / "forged"], places, against=tmp_path / "none")
+    assert [len(each.likenesses) for each in found] == [0, 1]
 
 
 @pytest.mark.slow

@@ -35,6 +35,7 @@ from leaderboard.verify.entries import Entry, Examples, Match, Root
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import load
 from schemas.documents.board import Acceptance
+from schemas.documents.result import RecordsFile, SumsFile, Withheld
 from schemas.files.record_columns import RecordColumns
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import StoredParts, find_runs, read_result, write_result
@@ -265,6 +266,11 @@ def test_a_limited_run_has_no_computed_rows(both: tuple[Entry, ...], whole: Entr
     )
 
 
+WITHHELD = Withheld(
+    records=RecordsFile(path="a", sha256="0" * 64, n_rows=1),
+    scores=None,
+    sums=SumsFile(path="b", sha256="0" * 64, n_rows=1),
+)
 WITHDRAWN = Acceptance(
     place="x",
     result_sha256="0" * 64,
@@ -290,6 +296,7 @@ def after_a_chat_template(entry: Entry) -> Entry:
 CHANGES: dict[str, Callable[[Entry], Entry]] = {
     "another part of the dataset": lambda entry: replace(entry, match=Match("slice", "limited")),
     "an unknown dataset": lambda entry: replace(entry, match=Match("unknown", "no key")),
+    "withheld texts": lambda entry: replace(entry, result=replace(entry.result, withheld=WITHHELD)),
     "hidden prompts": lambda entry: replace(entry, examples=Examples((), hides_prompts=True)),
     "a withdrawn result": lambda entry: replace(entry, acceptance=WITHDRAWN),
     "a baseline": as_of_baseline,

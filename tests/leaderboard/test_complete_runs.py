@@ -64,9 +64,14 @@ def test_without_a_comparison_there_is_no_rank_and_with_it_the_same(world: World
 def test_a_result_that_changed_since_it_was_compared_counts_as_not_compared(world: World, tmp_path: Path) -> None:
     report, folder = tmp_path / "verdicts.json", world.result("acme/fair", "recognition")
     verdicts = [one for one in world.verdicts() if one.place == str(folder)]
-    report.write_text(as_json(Verdicts(verdicts=tuple(compared(verdicts, world.complete())))))
-    rewritten(folder, lambda result: replace(result, command=f"{result.command} --seed 2"))
+    (verdict,) = compared(verdicts, world.complete())
     place = folder.relative_to(world.results).as_posix()
+    # What was compared and rejected is not entered either.
+    report.write_text(as_json(Verdicts(verdicts=(replace(verdict, reason="no"),))))
+    with pytest.raises(typer.Exit):
+        accept([place], owner="acme-bot", report=report, results=world.results)
+    report.write_text(as_json(Verdicts(verdicts=(verdict,))))
+    rewritten(folder, lambda result: replace(result, command=f"{result.command} --seed 2"))
     with pytest.raises(typer.Exit):
         accept([place], owner="acme-bot", report=report, results=world.results)
     accept([place], owner="acme-bot", results=world.results)

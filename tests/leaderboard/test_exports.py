@@ -30,6 +30,7 @@ from tests.commands import REPOSITORY, run
 from tests.evaluators.logging_backend import ask
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.leaderboard.forging import Places, SkilledBackend
+from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.made_keys import write_keys
 from tests.leaderboard.synthetic import leaning, uniform, write_model
 from tests.leaderboard.test_submit import Places as Board
@@ -229,6 +230,16 @@ def test_texts_that_may_not_go_out_are_hashes(tmp_path: Path, is_free: bool, is_
     assert made.rows[0]["input"]["raw"] == f"sha256:{asked}"
     assert made.rows[0]["input"]["reference"] == [digest(str(items[0].referent))]
     assert why in made.log["detailed_evaluation_results"]["additional_details"]["texts"]
+
+
+def test_generated_answers_go_out_with_what_was_read(tmp_path: Path) -> None:
+    folder = write_gifi_model(tmp_path / "runs", "lab/even", 0.5, tasks=("recognition",))["recognition"]
+    made = Made(tmp_path / "o", tmp_path / "runs", "--keys", write_keys(tmp_path / "keys", tmp_path / "runs"))
+    records = pyarrow.parquet.read_table(folder / "records.parquet").to_pylist()
+    for row, record in zip(made.rows, records, strict=True):
+        assert row["evaluation"]["is_correct"] == (record["reading"]["answers"] == [record["target"]])
+        # No manifest says that the texts may go out.
+        assert row["output"]["raw"] == [digest(record["exchanges"][0]["text"])]
 
 
 @pytest.fixture

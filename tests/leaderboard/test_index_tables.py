@@ -109,6 +109,11 @@ BESIDE: dict[str, tuple[Callable[[Entry], Entry], Callable[[Entry], Entry]]] = {
         lambda own: registered(own, DATE),
         lambda bad: registered(elsewhere(bad), "2026-01-01", decision="withdrawn", reason="a wrong template"),
     ),
+    "earlier where a maintainer prefers the other": (
+        lambda own: registered(own, DATE, decision="preferred", reason="it was run again"),
+        lambda bad: registered(elsewhere(bad), "2026-01-01"),
+    ),
+    "that nobody registered": (lambda own: registered(own, DATE), elsewhere),
 }
 
 

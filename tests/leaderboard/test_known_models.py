@@ -1,4 +1,4 @@
-"""Models of which it is known what they know: WinoBias ranks these in the right order, and refusing costs no rank."""
+"""Models of which it is known what they know: a board ranks these in the right order, and refusing costs no rank."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ from schemas.documents.record import choice_sha256
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import find_runs
 from tests.evaluators.logging_backend import LoggingBackend
+from tests.evaluators.made_data import made_items
+from tests.evaluators.made_data import write_dataset as write_made
 from tests.leaderboard.gifi_results import answers, chance, write_gifi_model
 from tests.worlds import MadeBoard
 
@@ -89,9 +91,13 @@ def board_of(dataset: Path, config: str, root: Path, models: Mapping[str, Knowle
     return assemble(load([Root(root / "runs", "local")], book, memory).entries)
 
 
-@pytest.fixture(scope="module", params=["type1", "type2"])
-def board(request: pytest.FixtureRequest, dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Board:
-    return board_of(dataset, request.param, tmp_path_factory.mktemp("runs"), MODELS)
+@pytest.fixture(scope="module", params=["made", "type1", "type2"])
+def board(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Board:
+    root = tmp_path_factory.mktemp("runs")
+    if request.param == "made":
+        made = write_made(root / "datasets" / "synthbias", {"type2": made_items(400)})
+        return board_of(made, "type2", root, MODELS)
+    return board_of(request.getfixturevalue("dataset"), request.param, root, MODELS)
 
 
 def test_a_perfect_a_biased_and_a_coin_model_come_in_that_order(board: Board) -> None:
@@ -116,7 +122,8 @@ def test_a_position_that_solves_type_2_keeps_nobody_from_a_rank(board: Board) ->
     standing = table.rows[0].entry.standing
     assert standing is not None
     solvers = {lead.baseline for lead in standing.leads if lead.solves}
-    assert solvers == ({"last-mentioned", "best-cue"} if table.signature.config == "type2" else set())
+    is_solved = (table.signature.dataset, table.signature.config) == ("winobias", "type2")
+    assert solvers == ({"last-mentioned", "best-cue"} if is_solved else set())
     assert "uniform" in {lead.baseline for lead in standing.judged}
 
 

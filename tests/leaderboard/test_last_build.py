@@ -59,6 +59,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     "a result is renamed": lambda root: (root / "runs/acme").rename(root / "runs/emca"),
     "a result is added": lambda root: add(root / "runs/other/result.json"),
     "a result is removed": lambda root: shutil.rmtree(root / "runs/acme"),
+    "a dataset is built": lambda root: add(root / "datasets/made/dataset.json"),
     "a page": lambda root: change_unseen(root / "site/docs/index.md"),
     "a link to a file": lambda root: (root / "runs/link.json").symlink_to(root / "runs/acme/result.json"),
     "a pipe": lambda root: os.mkfifo(root / "runs/acme/records.parquet"),

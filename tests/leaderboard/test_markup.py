@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from leaderboard.pages import markup
@@ -44,6 +44,8 @@ def test_markdown_of_strangers_holds_nothing_to_act_on(text: str) -> None:
 
 
 @given(st.text(min_size=1), st.text(min_size=1))
+@example("acme/small", "acme__small")
+@example("acme/small", "Acme/small")
 def test_file_names_are_safe_and_differ(first: str, second: str) -> None:
     names = markup.slug(first), markup.slug(second)
     for name in names:

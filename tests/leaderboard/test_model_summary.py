@@ -83,6 +83,21 @@ def test_every_number_is_the_boards(models: MadeBoard) -> None:
     assert not list(of_benchmark.problems())
 
 
+def test_a_difference_is_that_of_both_values_and_turns_its_sign_with_the_models(
+    whole: ModelSummary, models: MadeBoard
+) -> None:
+    theirs = {measure.name: measure for _, measure in measures_of(summary(models, "acme/worse", "acme/even"))}
+    shared = [(one, theirs[one.name]) for _, one in measures_of(whole) if one.difference is not None]
+    assert len(shared) > 2
+    for ours, other in shared:
+        distances = [abs((one.value or 0.0) - (one.ideal or 0.0)) for one in (ours, other)]
+        assert ours.difference is not None
+        assert other.difference is not None
+        assert (ours.difference.value, other.difference.lead) == (other.value, -ours.difference.lead)
+        assert ours.difference.lead == pytest.approx(distances[1] - distances[0], abs=1e-12)
+        assert (ours.difference.low or 0.0) == pytest.approx(-(other.difference.high or 0.0))
+
+
 def test_models_that_were_not_asked_the_same_are_not_compared(whole: ModelSummary, models: MadeBoard) -> None:
     def no_result_of(name: str, of: BenchmarkSummary) -> str:
         return f"no result of acme/{name} on {of.dataset} {of.dataset_version} has the same questions and prompt"

@@ -81,6 +81,13 @@ def test_the_benchmark_with_most_models_comes_first_and_those_without_any_say_wh
         assert [len(cells) for cells in row.cells] == [len(group.columns) for group in table.groups]
 
 
+def test_models_ranked_on_most_benchmarks_come_first_then_those_with_the_better_rank(table: FrontTable) -> None:
+    none = (99, 99)
+    ranks = [[none if one is None or one.rank is None else one.rank[:2] for one, *_ in row.ranks] for row in table.rows]
+    assert ranks == sorted(ranks, key=lambda of_row: (of_row.count(none), *of_row))
+    assert table.rows[0].model_id == "acme/even"
+
+
 def test_no_baseline_has_a_row_and_the_best_one_stands_below_each_column(made: MadeBoard, table: FrontTable) -> None:
     assert {row.model_id for row in table.rows} == {*ABLE, UNABLE}
     baselines = [row for row in tables_of(made.board, "synthbias")[0].rows if row.is_baseline]
@@ -222,6 +229,8 @@ def test_own_data_stand_first_on_the_front_page(own: MadeBoard) -> None:
     assert {model.partition("/")[0] for model in models[4:]} == {"acme"}
     assert rows.count(">local run</span>") == 4
     assert "Models with local runs come first." in front
+    # Findings and leaders are those of accepted results.
+    assert not any(part.is_own for part in front_parts(own.board))
 
 
 def test_a_board_of_accepted_results_alone_knows_no_own_data(entries: tuple[Entry, ...]) -> None:

@@ -66,6 +66,9 @@ def test_a_retired_version_makes_no_headlines(tmp_path: Path) -> None:
     board = assemble(load_known(Root(tmp_path, "local")).entries)
     assert [scope_of(table).is_retired for table in tables_of(board, "synthbias")] == [True]
     assert profile_of(board, "synthbias") is None
+    # Registered or not, it stands behind data that nothing is wrong with.
+    board = board_with(tmp_path / "both", {"version": version, **DATES}, copies(1, **OTHER))
+    assert [scope_of(table).is_retired for table in tables_of(board, "synthbias")] == [False, True]
 
 
 HONEST = {"honest/a": 1.4, "honest/b": 1.2, "honest/c": 1.0}

@@ -21,6 +21,9 @@ import pytest
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.runs.measure.stored_results import measured_by_sums
 from schemas.folders.run_folder import read_parts, read_result
+from tests.evaluators.test_gifi_import import GDR, MATH, SAOF, assignment_rows, imported, math_rows, recognition_rows
+from tests.evaluators.test_gifi_import import dataset as dataset
+from tests.evaluators.test_gifi_import import write as write
 
 RESULTS = Path(__file__).parents[2] / "leaderboard" / "results" / "gifi-published-compat@1.0.0"
 FORMS = {
@@ -147,6 +150,19 @@ def test_the_published_files_give_our_values_by_plain_loops(shared_data: Path, m
     ours = stored(RESULTS / model.replace("/", "__"))
     assert len(ours) == {"openai/gpt-4": 2, "meta-llama/Llama-3-8B": 2}.get(model, 4)
     assert recounted(shared_data / "gifi" / "model-generation", FILES[model]) == pytest.approx(ours, abs=1e-6)
+
+
+@pytest.mark.slow
+def test_made_answers_in_the_same_layout_give_the_same_values(dataset: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    roles = [row | {"state": "occupation" if int(str(row["index"])) % 2 else "hobby"} for row in assignment_rows()]
+    for name, rows in ((GDR, recognition_rows()), (SAOF, roles), (MATH, math_rows())):
+        write(folder / name, rows)
+    imported(folder, dataset)
+    ours = {name: value for name, value in stored(tmp_path / "out").items() if value is not None}
+    assert {"gdr_paper", "pe_paper"} <= ours.keys()
+    counted = recounted(folder, "made-1")
+    assert {name: counted[name] for name in ours} == pytest.approx(ours, abs=1e-9)
 
 
 def test_the_published_answers_of_two_models_differ_from_the_printed_table() -> None:

@@ -150,6 +150,13 @@ def test_texts_are_compared_by_their_hashes(texts: Callable[[str], str], is_alik
     assert (likeness is not None) == is_alike
 
 
+def test_words_of_the_prompt_and_common_phrases_say_nothing() -> None:
+    """Models that repeat the sentence, or answer in a set phrase, have the same words, and none of one another."""
+    repeating = sketch(recorded(TASK, sentences(*TEMPLATES), lambda item: [f"The answer is: {item.text}"]))
+    for made in (repeating, with_texts(lambda item: f"I think that the answer is {item[-1]}.")):
+        assert not made.texts.any()
+
+
 def with_samples(change: Callable[[Sequence[str]], Sequence[str | None]]) -> Sketch:
     """The sketch of four answers to each item."""
     records = recorded(TASK, sentences(*TEMPLATES), lambda item: [text_of(item.item_id, "a")])

@@ -17,11 +17,14 @@ from biasboard.ground.memory import Memory
 from evaluators.metric import MetricName
 from evaluators.runs.measure.measuring import metric_definitions, present_names, retired_names
 from evaluators.runs.measure.rescoring import rescore
+from evaluators.runs.measure.stored_results import write_without_texts
+from leaderboard.verify.comparisons import CompleteRuns
 from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.loading import load
 from schemas.documents.result import Metric, Result
-from schemas.files import contract
+from schemas.documents.run_files import ClusterSums
+from schemas.files import contract, row_files
 from schemas.folders.run_folder import read_result
 from schemas.outputs.documents import Verdict
 from tests.evaluators.label_data import made_dataset
@@ -158,6 +161,24 @@ def test_a_value_beside_one_of_the_present_name_is_told_and_does_not_hide_it(old
     assert "metrics of other versions were computed again: gini_paper 1.1" in verdict.warnings
     change_overall(older, "gini", n=1)
     assert "metric gini: n is 1, the records give " in forging.reason(older, book)
+
+
+@pytest.mark.slow
+def test_stored_sums_are_read_under_present_names(older: Path, book: KeyBook, tmp_path: Path) -> None:
+    (public := tmp_path / "public").mkdir()
+    write_without_texts(older, public, with_prompts=False)
+    result = read_result(public)
+    assert result.withheld is not None
+    path, rows = public / result.withheld.sums.path, []
+    for row in row_files.read_rows(path, ClusterSums):
+        present = MetricName(row.metric, row.version)
+        former = FORMER.get(present, present)
+        rows.append(replace(row, metric=former.name, version=former.version))
+    assert "gini_paper" in {row.metric for row in rows}
+    row_files.write_rows(path, rows, ClusterSums)
+    sums = replace(result.withheld.sums, sha256=sha256_file(path))
+    write(public, replace(result, withheld=replace(result.withheld, sums=sums)))
+    assert CompleteRuns(older.parent, book, Memory(None)).problem(public) is None
 
 
 def change_corrections(folder: Path, how: Callable[[Any], object], *, rehash: bool = True) -> None:

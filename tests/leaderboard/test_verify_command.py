@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from leaderboard.pages.publishing import SiteSettings, site_settings
 from leaderboard.verify.intake import results_at
 from leaderboard.verify.submissions import DECIDING, place_for
 from schemas.folders.dataset_folder import read_manifest
@@ -26,6 +27,7 @@ from tests.leaderboard.forging import Places, Pull, forge, nudged
 from tests.leaderboard.handed_in import hand_in
 from tests.leaderboard.made_keys import write_keys
 from tests.leaderboard.synthetic import leaning, write_model
+from tests.worlds import copy_site
 
 GITHUB = REPOSITORY / ".github"
 WORKFLOWS = sorted((GITHUB / "workflows").glob("*.yml"))
@@ -247,3 +249,12 @@ def test_the_job_that_reads_strangers_files_may_write_nothing() -> None:
     # Both hold the newest state of the base branch: a pull request that is behind it changes nothing else.
     refs = {step["with"]["path"]: step["with"]["ref"] for step in checkouts}
     assert refs == {"base": "${{ github.event.pull_request.base.ref }}", "submitted": "${{ github.sha }}"}
+
+
+def test_the_published_site_has_its_address_and_a_link_to_the_source(tmp_path: Path) -> None:
+    (step,) = (step for step in workflow("pages")["jobs"]["build"]["steps"] if "mkdocs.yml" in step.get("run", ""))
+    addresses = {"SITE": "https://lab.test/board", "REPOSITORY": "https://code.test/lab/board"}
+    assert {*addresses} == {*step["env"]}
+    site = copy_site(tmp_path)
+    subprocess.run(step["run"], shell=True, cwd=tmp_path, env={**os.environ, **addresses}, check=True)
+    assert site_settings(site) == SiteSettings("https://lab.test/board/", "https://code.test/lab/board", None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -87,6 +88,21 @@ def test_a_roll_up_over_prompts_pairs_the_parts_of_a_suite(built: Path) -> None:
     parts = [values[name] for name in ("shown-v1", "shown-other-v1")]
     assert row["accuracy_shown"] == pytest.approx(sum(parts) / 2)
     assert row["accuracy_shown-other-v1"] == pytest.approx(parts[1])
+
+
+def test_a_killed_run_goes_on_where_it_was_and_gives_the_same_records(
+    dataset: Path, runs: Path, tmp_path: Path
+) -> None:
+    log, out = tmp_path / "log", tmp_path / "runs"
+    ask(dataset, out, PLANTED_DIES_AT="430", status=-signal.SIGKILL)
+    assert not list(out.rglob("result.json"))
+    ask(dataset, out, PLANTED_LOG=log)
+    folder = run_of(out, "lab/first-0.8")
+    # The first of them asked 450, of which all but the last batches were stored.
+    assert len(log.read_text(encoding="utf-8").split()) <= told(folder / "result.json")["usage"]["n_requests"] - 400
+    assert not list(folder.glob(".records*"))
+    whole = run_of(runs, "lab/first-0.8")
+    assert (folder / "records.parquet").read_bytes() == (whole / "records.parquet").read_bytes()
 
 
 def test_another_limit_choice_of_parts_or_examples_is_another_table(dataset: Path, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import pytest
 from biasboard.ground.errors import DataError
 from builders.dataset.output import write_dataset
 from builders.synthbias.annotation.annotated import AnnotatedDataset, sentence_of
+from builders.synthbias.annotation.deciding import Policy, decide_pairs
 from builders.synthbias.annotation.entrance import TEST
 from builders.synthbias.annotation.model_votes import DATASET, questions_draft
 from builders.synthbias.annotation.state import State, check_dataset, note_dataset, read_state, write_state
@@ -65,6 +66,8 @@ def test_from_the_plan_to_the_dataset_and_the_report(
     assert "40 sentences of batch 0001, licence Apache-2.0" in said
     names = {"0001-A-4-votes.json", "0001-B-4-votes.json", "interface.xml"}
     assert {path.name for path in (tmp_path / "tasks").iterdir()} == names
+    said = annotate("export", dataset, *state, "--out", "test", "--entrance")
+    assert "20 sentences of the entrance test" in said
 
     rows = unanimous(annotated).rows
     said = annotate.ingest(dataset, rows)
@@ -80,7 +83,10 @@ def test_from_the_plan_to_the_dataset_and_the_report(
     manifest = read_manifest(tmp_path / "out/datasets/synthbias-annotated")
     assert (manifest.human_validated, manifest.parameters["annotation_count_untested"]) == (True, True)
     assert "nothing to ask" in annotate("plan", dataset, *state, "--count-untested")
-    assert "coherent  160    40     100.0 %  " in annotate("report", dataset, *state, "--count-untested")
+    said = annotate("report", dataset, *state, "--count-untested")
+    assert "coherent  160    40     100.0 %  " in said
+    cells = [line.split() for line in said.splitlines()]
+    assert [" ".join(row[1:8]) for row in cells if row[:1] in (["type1"], ["type2"])] == 2 * ["20 20 0 0 10 10 0"]
     assert "no alpha for coherent: no item has two votes" in annotate("report", dataset, *state)
     assert "8 annotators have finished no entrance test" in annotate("plan", dataset, *state)
 
@@ -94,6 +100,7 @@ def test_an_exclusion_keeps_the_votes_and_can_be_taken_back(
     assert annotate("exclude", dataset, "A1", "--state", "s", "--reason", "=too fast") == "A1: excluded\n"
     found = read_state(tmp_path / "s")
     assert (found.annotators["A1"].reason, found.rows) == ("=too fast", before.rows)
+    assert {pair.verdict for pair in decide_pairs(annotated, found, Policy())} == {"undecided"}
     assert annotate("exclude", dataset, "A1", "--state", "s", "--back") == "A1: active\n"
     assert read_state(tmp_path / "s") == before
 

@@ -1,7 +1,8 @@
-"""A model that knows a chosen share of the labels, writes down what it is asked, and can be made to fail."""
+"""A model that knows a chosen share of the labels, writes down what it is asked, and can be made to die or to fail."""
 
 import math
 import os
+import signal
 from pathlib import Path
 
 from evaluators.backend import (
@@ -27,6 +28,7 @@ class PlantedBackend(Backend):
 
     runtime = Runtime()
     capabilities = frozenset({"option_logprobs"})
+    n_answered = 0
 
     def __init__(self, model):
         """Open a model by its name, such as ``lab/first-0.8``, which is right in four of five answers."""
@@ -43,7 +45,10 @@ class PlantedBackend(Backend):
         return TokenCount(sum(len(request.prompt.split()) for request in requests), 0)
 
     def answer(self, requests):
-        """Return the response to each request."""
+        """Return the response to each request, unless this is the time to die."""
+        if self.n_answered >= int(os.environ.get("PLANTED_DIES_AT", "1000000000")):
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.n_answered += len(requests)
         if log := os.environ.get("PLANTED_LOG"):
             with Path(log).open("a", encoding="utf-8") as file:
                 file.writelines(f"{request.sha256}\n" for request in requests)
