@@ -100,8 +100,8 @@ def of_other_data(value: Any) -> None:
     value["data"]["version"] = "1.0.1"
 
 
-def of_another_base(value: Any) -> None:
-    value["base"]["identity_sha256"] = "0" * 64
+def of_another(part: str) -> Callable[[Any], None]:
+    return lambda value: value["base"].update({f"{part}_sha256": "0" * 64})
 
 
 def without_a_config(value: Any) -> None:
@@ -115,7 +115,8 @@ def without_a_config(value: Any) -> None:
         (trained_on("left-test-01"), "was trained on item 'left-test-01', which is of split test, which is measured"),
         (trained_on("left-pool-03"), "was trained on item 'left-pool-03', which is an example that the prompt shows"),
         (trained_on("elsewhere"), "was trained on item 'elsewhere', which is no item of split pool"),
-        (of_another_base, "was trained for another model than the one that answered"),
+        (of_another("identity"), "was trained for another model than the one that answered"),
+        (of_another("chat_template"), "was trained for another chat template"),
         (of_other_data, "was trained on tasks 1.0.1 for task classification, the result is on tasks 1.0.0"),
         (without_a_config, "has no adapter for config 'right' with prompt 'release-1024b-k8-set0-v1'"),
     ],

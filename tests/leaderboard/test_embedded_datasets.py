@@ -40,6 +40,9 @@ def test_the_dataset_of_a_result_is_built_once_and_not_in_other_processes(tmp_pa
         assert known is not None
         assert known.key.dataset_sha256 == manifest.content_sha256
     assert (tmp_path / "synthbias" / "dataset.json").stat().st_mtime_ns == built
+    # A further source that needs no input is built too.
+    assert book.find(replace(unknown, dataset="synthbias-families"), memory) is None
+    assert read_manifest(tmp_path / "synthbias-families").parameters["source"] == "families"
 
 
 @pytest.mark.parametrize(("prompt", "is_same"), [("intrinsic-v1", True), ("mcq2-generate-v1", False)])

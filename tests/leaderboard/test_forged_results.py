@@ -128,6 +128,7 @@ REJECTED: dict[str, tuple[Forged, str]] = {
     ),
     "an endpoint's other name": (identified(SERVED | {"id": "mini"}, **AT_ENDPOINT), says("id", "mini", NAME)),
     "an endpoint's lack of a name": (identified(SERVED | {"id": None}, **AT_ENDPOINT), says("id", "", NAME)),
+    "an endpoint's revision": (identified(SERVED | {"revision": "2"}, **AT_ENDPOINT), says("revision", "2", "1")),
     "an unknown precision": (identified(OWN | {"precision": "f9"}, precision="f9"), "precision f9 is none of float32"),
     # What was asked.
     "other items": (
