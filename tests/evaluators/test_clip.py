@@ -158,6 +158,13 @@ def test_what_is_no_image_fails_alone(backend: ClipBackend) -> None:
     assert "a CLIP model answers about images only" in str(answers[3].error)
 
 
+def test_no_other_normalisation_means_anything(backend: ClipBackend) -> None:
+    (request, *_) = asked("photo-v1")
+    (answer,) = all_answers_of(backend, [request])
+    read = TASK.read([exchange_of(request, answer, show_prompt=True, chat=False)], "byte_mean")
+    assert (read.status, "use the normalisation sum" in str(read.reason)) == ("failed", True)
+
+
 def test_a_text_that_is_too_long_is_told_before(backend: ClipBackend) -> None:
     long = "very " * 12 + "long"
     requests = asked("photo-v1", 1, ("cat", long))

@@ -1,4 +1,4 @@
-"""Evenness without the differences that chance gives: cases worked out by hand, and simulated models."""
+"""Evenness without the differences that chance gives: plain loops, and cases worked out by hand."""
 
 from __future__ import annotations
 
@@ -62,6 +62,31 @@ def test_measures_of_labels_by_hand() -> None:
     # The mean has a noise of 1/48, a twelfth of its square, so that 1 over its square is a quarter too large by chance.
     assert squared_cv(uneven_folds) == pytest.approx(-1 / 48 / 0.25 / (1 + 3 / 12))
     assert rsd(uneven_folds) == squared_cv(uneven_folds)
+
+
+def test_spreads_lose_what_chance_adds_to_classes_of_unequal_sizes_and_to_their_mean() -> None:
+    n = np.array([[2.0, 5, 9], [3, 4, 9], [2, 5, 8], [2, 5, 8]])
+    right = np.array([[1.0, 4, 2], [3, 1, 3], [0, 5, 1], [2, 2, 4]])
+
+    def across(c: int, n_folds: int) -> float:
+        """The mean product of so many answers about a class, no two of which are in one fold."""
+        folds = [list(places) for places in itertools.permutations(range(N_FOLDS), n_folds)]
+        return float(sum(right[each, c].prod() for each in folds) / sum(n[each, c].prod() for each in folds))
+
+    p, total, right_in_all = right.sum(axis=0) / n.sum(axis=0), n.sum(axis=0), right.sum(axis=0)
+    noise = p**2 - [across(c, 2) for c in range(3)]
+    # The accuracy times its noise: squares within a fold times the others, less what has no noise.
+    of_folds = right**2 * (right_in_all - right) / (total - n) - n**2 * [across(c, 3) for c in range(3)]
+    for measure, weights in ((rsd, total / total.sum()), (squared_cv, np.full(3, 1 / 3))):
+        mean, away = weights @ p, np.eye(3) - weights
+        slopes = 2 / 3 * away.T @ away
+        spread = p @ slopes @ p / 2 - noise @ np.diag(slopes) / 2
+        covariances = slopes * np.outer(noise, p)
+        np.fill_diagonal(covariances, np.diag(slopes) * of_folds.sum(axis=0) / total**2)
+        chance = weights**2 @ noise / mean**2
+        shared = 2 * weights @ covariances.sum(axis=1)
+        expected = spread / mean**2 / (1 + 3 * chance) + shared / mean**3 / (1 + 6 * chance)
+        assert measure(FoldSums(right, n)) == pytest.approx(expected)
 
 
 def test_a_class_with_one_item_is_left_out() -> None:

@@ -153,6 +153,7 @@ def test_a_budget_of_tokens_is_counted_by_the_tokenizer_that_is_given() -> None:
 
 
 def test_a_set_shows_its_items_of_the_pool_in_order(dataset: Path) -> None:
+    assert len({prompt.sha256() for prompt in TASK.prompts.values()}) == len(TASK.prompts), "two would be compared"
     pool = made_items("two", "pool")
     (part,) = planned(dataset, "two", "release-4096b-k8-set1-v1").parts
     assert [*part.examples] == [*pool[8:16]]

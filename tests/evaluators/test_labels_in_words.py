@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import zlib
+from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +21,8 @@ from evaluators.runs.plan.plan import Plan
 from evaluators.runs.plan.selection import select
 from evaluators.task import Asked
 from evaluators.tasks.labels.classification_task import TASK
+from evaluators.tasks.labels.label_answers import SHOWN
+from evaluators.tasks.labels.label_baselines import BASELINES
 from evaluators.tasks.labels.label_tables import IN_WORDS
 from leaderboard.verify.keys import KeyCheck, open_book
 from schemas.files.record_columns import RecordColumns
@@ -121,6 +125,18 @@ def test_answers_are_read_as_they_were_meant_and_metrics_are_those_of_plain_loop
     assert not nulls & {"accuracy", "macro_f1", "rsd_paper", "gini", "cobias", "bias_score_answers"}
     assert {found[name].reason for name in nulls} == {IN_WORDS}
     assert not measurement.corrections
+
+
+def test_baselines_choose_the_first_label_and_the_one_that_is_shown_most(dataset: Path) -> None:
+    first, majority = (one for one in BASELINES if one.name in ("first-label", "shown-majority"))
+    (part,) = planned(dataset, "six", "words-4096b-k8-set1-v1", splits=("test",)).parts
+    n_of_shown = set()
+    for (request,) in part.requests:
+        shown = Counter(json.loads(request.facts[SHOWN]))
+        assert first.answer(request).text == request.outcomes[0]
+        assert shown[str(majority.answer(request).text)] == max(shown.values(), default=0)
+        n_of_shown |= {*shown.values()}
+    assert len(n_of_shown) > 1, "no label is shown more often than another"
 
 
 def metrics(folder: Path) -> dict[str, dict[str, Any]]:

@@ -171,6 +171,7 @@ def panics(folder: Path) -> None:
 
 FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
     "a billion layers": (settings(num_hidden_layers=10**9), "config.json says num_hidden_layers = 1000000000, and its"),
+    "layers in a part": (settings(text_config={"num_layers": 10**9}), "config.json says num_layers = 1000000000"),
     "many words": (settings(vocab_size=10**12), "config.json says vocab_size = 1000000000000, and its weights are"),
     "a negative width": (settings(hidden_size=-64), "config.json says hidden_size = -64, and its weights are"),
     "layers in words": (settings(num_hidden_layers="two"), "its config.json cannot be loaded: Validation error"),

@@ -274,6 +274,16 @@ def test_lines_that_no_server_should_send_change_no_other_answer(name: str, toke
         assert len(str(found[0].error)) < 500
 
 
+def test_a_file_is_read_line_by_line(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    odd = b"\n\n" + b"[" * 200_000 + b"\n\xff\xfe\x00\n" + b'{"custom_id": "x'
+    with FakeBatchEndpoint(tokenizer, serves=CHAT) as endpoint:
+        usual = endpoint._output
+        windows = b"\xef\xbb\xbf%s"
+        monkeypatch.setattr(endpoint, "_output", lambda file: windows % usual(file).replace(b"\n", b"\r\n") + odd)
+        found, _ = ask(opened(endpoint), made(5))
+    assert [found[place].text for place in range(5)] == [f"You said: Say {place}" for place in range(5)]
+
+
 FILE, BATCH, LOOK = "POST /files", "POST /batches", "GET /batches/batch-0"
 WRONG: dict[str, tuple[str, Any, str]] = {
     "a path as id": (BATCH, {"id": "../../models"}, "as the id of a batch"),

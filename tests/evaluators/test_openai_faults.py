@@ -15,6 +15,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +30,12 @@ from evaluators.backends.openai.client import Connection
 from evaluators.backends.openai.meanings import NoAnswerError, error_of
 from evaluators.backends.openai.openai_backend import open_backend
 from evaluators.backends.openai.pacing import Pacer, Patience
+from evaluators.stores.read_only import read_answers
+from schemas.folders.run_folder import read_result
+from tests.commands import run, started
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Fault, Received
+from tests.evaluators.invoking import wait_for_answers
+from tests.evaluators.made_data import made_items, write_dataset
 from tests.evaluators.openai_runs import SERVES, Asked, error, first_tries, made, number_in, opened
 
 KEY = "sk-made-0123456789abcdef"
@@ -63,6 +70,7 @@ def test_a_fault_that_passes_leaves_no_trace_but_the_count_and_one_that_does_not
     assert answered == {place: f"You said: Say {place}" for place in range(30) if place not in lost}
     assert all("gave up after" in str(asked.responses[place].error) for place in lost)
     assert asked.n_attempts == endpoint.n_received
+    assert {step.cost_usd for step in asked.sent} == {None}, "a price that nobody knows is no 0"
     tries = Counter(number for one in endpoint.received if (number := number_in(one)) not in lost)
     assert tries == {n: 3 if n in {1, 5, 6, 20} else 1 for n in {*range(30)} - lost}
     assert set(endpoint.answered.values()) == {1}
@@ -241,6 +249,29 @@ def test_a_pause_in_which_the_limit_falls_ends_with_one_call_at_a_time() -> None
     assert max(under_way) == 1
 
 
+@pytest.mark.slow
+def test_an_overload_halves_the_calls_at_a_time_and_a_wait_that_is_asked_for_holds_them_all() -> None:
+    busy = NoAnswerError("busy", "limited", status=429, overload=True, retry_after=0.2)
+
+    async def simulated() -> list[float]:
+        pacer = Pacer(Connection(ADDRESS, 1.0, 16), Patience())
+        for _ in range(16):
+            pacer.answered()
+        began = time.monotonic()
+        # Calls that were under way together fail together, and from the half on a round of answers adds one call.
+        for _ in range(2):
+            pacer.failed(busy, began)
+        for _ in range(8):
+            pacer.answered()
+        calls = [asyncio.create_task(pacer.start()) for _ in range(16)]
+        begun, _ = await asyncio.wait(calls, timeout=0.5)
+        return [call.result() - began for call in begun]
+
+    waits = asyncio.run(simulated())
+    assert len(waits) == 8
+    assert min(waits) >= 0.2
+
+
 def test_an_outage_that_is_too_long_ends_the_run_with_the_last_words() -> None:
     loading = NoAnswerError("HTTP 503: loading the model", "passing", status=503)
     pacer = Pacer(Connection(ADDRESS, 1.0, 1), Patience(outage_seconds=0.05))
@@ -327,3 +358,31 @@ def test_a_server_that_is_not_there_is_one_error_in_seconds(kind: str) -> None:
             _ = open_backend(MODEL, BackendOptions(base_url=url, timeout=0.4)).model
     reason = "connection refused" if kind == "refused" else "no connection within 0.4 s"
     assert f"cannot be reached: {reason}; start the server, or check --base-url" in str(caught.value)
+
+
+@pytest.mark.slow
+def test_killed_and_resumed_nothing_that_was_stored_is_asked_again(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    dataset, out = write_dataset(tmp_path / "pairs", {"type2": made_items(30)}), tmp_path / "runs"
+
+    def lettered(received: Received, answer: dict[str, Any]) -> dict[str, Any]:
+        # A refusal is an answer too.
+        refusal = "I will not say that." if received.number % 7 == 0 else None
+        answer["choices"][0]["message"] = {"role": "assistant", "content": "A", "refusal": refusal}
+        return answer
+
+    def answered() -> list[int]:
+        return [n for text, n in endpoint.answered.items() if "The clock on the wall" not in text]
+
+    with FakeEndpoint(tokenizer, serves=SERVES, alter=lettered, delay=0.005) as endpoint:
+        model = ("--backend", "openai", "--model", MODEL, "--base-url", endpoint.url, "--concurrency", 4)
+        command = ("-m", "biasboard", "run", "--dataset", dataset, *model, "--prompt", "mcq2-generate-v1", "--out", out)
+        with started(*command) as first:
+            wait_for_answers(out, first, at_least=12)
+            first.kill()
+        time.sleep(0.1)
+        (store,), n_answered = out.rglob("responses.sqlite"), sum(answered())
+        n_lost = n_answered - len(read_answers(store))
+        assert not list(out.rglob("result.json")), "it was over before it could be killed"
+        run(*command, status=0)
+        assert sum(n - 1 for n in answered()) == n_lost <= 4, "more than what was on its way"
+    assert read_result(next(out.rglob("result.json")).parent).counts.refused > 0

@@ -93,13 +93,14 @@ def test_an_answer_in_another_name_is_recorded_and_warned_of_once(capsys: pytest
     with of_items(lambda _: plain(chat(model=names[-1]))) as server:
         backend = connected(server)
         before = backend.model
-        for names[-1] in ("other/model", "other/model", "/srv/models/model.gguf"):
+        for names[-1] in ("other/model", "other/model", "/srv/models/model.gguf", f"x at {server.url}"):
             Asked().of(backend, made(2))
     assert backend.model == before, "the name of the answer entered the identity"
     (line,) = [line for line in capsys.readouterr().err.splitlines() if "answers as" in line]
     assert f"answers as 'other/model' and was asked for '{MODEL}'; results record it" in line
-    # The test calls were answered in the model's own name; a path may tell of the machine.
-    assert backend.runtime.settings["models_that_answered"] == f"{MODEL}, model.gguf, other/model"
+    # The test calls were answered in the model's own name; a path or an address may tell of the machine.
+    answered = f"{MODEL}, model.gguf, other/model, x at the endpoint"
+    assert backend.runtime.settings["models_that_answered"] == answered
 
 
 START: dict[str, tuple[Callable[[str], Raw], str]] = {

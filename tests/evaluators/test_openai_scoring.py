@@ -76,6 +76,20 @@ def test_every_exact_way_gives_the_sums_of_the_model(
         assert found[place].n_moved_tokens == 0
 
 
+def test_tokens_that_merge_across_the_border_are_scored_with_every_option(folder: Path, tokenizer: Tokenizer) -> None:
+    # "engineer" is other tokens than "enginee" and "r".
+    request = ChoiceRequest(prompt="The nurse asked the enginee", options=("r", " of"), outcomes=("a", "b"))
+    rows = [tokenizer.encode(text).ids for text in (request.prompt, *(request.prompt + x for x in request.options))]
+    n_common = next(place for place, column in enumerate(zip(*rows, strict=False)) if len(set(column)) > 1)
+    sums = [sum(token_logprob(ids[:at], ids[at]) for at in range(n_common, len(ids))) for ids in rows[1:]]
+    assert n_common < len(rows[0]), "the case does not test what it is for"
+    for serves in (TRIE, ECHO):
+        with FakeEndpoint(tokenizer, serves=serves) as endpoint:
+            found, _ = ask(opened(endpoint, folder), [request])
+        assert found[0].option_logprobs == pytest.approx(sums)
+        assert found[0].n_moved_tokens == len(rows[0]) - n_common
+
+
 def test_the_end_token_is_scored_where_it_is_wanted(folder: Path, tokenizer: Tokenizer) -> None:
     end = tokenizer.token_to_id("</s>")
     assert end is not None

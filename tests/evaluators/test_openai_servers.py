@@ -46,7 +46,6 @@ from tests.evaluators.openai_runs import (
 
 GITHUB = "https://github.com"
 OPENAI = "https://platform.openai.com/docs"
-QWEN = "https://www.alibabacloud.com/help/en/model-studio/error-code"
 GEMINI = "https://ai.google.dev/gemini-api/docs"
 MISTRAL = "https://docs.mistral.ai"
 
@@ -102,7 +101,10 @@ REFUSED: dict[str, Odd] = {
     "a refusal": refuses(ended("stop", None, refusal="I will not."), 200, words="I will not."),
     "a refusal as a part": refuses(ended("stop", [{"type": "refusal", "refusal": "I will not."}]), 200),
     "a filter at the end of a stream": Odd(streamed(*deltas({"content": "B"}, reason="content_filter")), "filter"),
-    "finish_reason refusal": refuses(ended("refusal"), 200, words="'refusal'"),
+    **{
+        f"finish_reason {reason}": refuses(ended(reason, "Sorry"), 200, words=repr(reason))
+        for reason in ("refusal", "content_filter", "sensitive", "guardrail_intervened", "RECITATION")
+    },
     "finish_reason FINISH_REASON_SAFETY": refuses(ended("FINISH_REASON_SAFETY", None), 200, words="_SAFETY'"),
 }  # fmt: skip
 FAILED: dict[str, Odd] = {
@@ -174,6 +176,7 @@ def test_an_odd_answer_concerns_one_request_alone_and_says_why(name: str, ends: 
     [
         (403, {"message": "your account violates our usage guidelines"}, "forbids every prompt"),
         (401, {"message": "no auth"}, "check OPENAI_API_KEY"),
+        (404, {"message": "no such model"}, "check --model"),
         (429, {"message": "quota", "code": "insufficient_quota"}, "credit is used up"),
     ],
 )
@@ -317,6 +320,7 @@ def test_what_an_endpoint_accepts_is_learnt_once(name: str, tmp_path: Path) -> N
     last = of_run[-1]
     assert {key: last[key] for key in row.sent} == dict(row.sent)
     assert not {*row.unsent} & {*last}
+    assert {*row.unsent} - {"max_tokens"} <= {*settings.get("parameters_left_out", "").split(", ")}
     for parameter in {"temperature", "top_p"} & {*row.unsent}:
         assert settings[parameter] == "the provider's"
         assert (first.conditions or {})[parameter] == "the provider's"
@@ -467,6 +471,7 @@ def shares(*tokens: tuple[str, Any], **more: Any) -> Any:
 
 TOKENS: dict[str, tuple[Any, tuple[float | None, float | None]]] = {
     "with and without a space": (shares((" A", 0.6), ("B", 0.3), ("A", 0.05), ("The", 0.05)), (0.65, 0.3)),
+    "equal texts twice": (shares(("A", 0.4), ("A", 0.2), ("B", 0.3)), (0.6, 0.3)),
     "the same entry twice": (shares(("A", 0.7), ("A", 0.7), ("B", 0.3)), (0.7, 0.3)),
     "marks of vocabularies": (shares(("\u2581A", 0.5), ("\u0120B", 0.3), ("<0x41>", 0.1)), (0.6, 0.3)),
     "bytes": (shares(("bytes: A", 0.5), ("bytes:B", 0.3)), (0.5, 0.3)),

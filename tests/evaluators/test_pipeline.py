@@ -143,9 +143,11 @@ NO_RESPONSES: dict[str, dict[str, Any]] = {
     "more than certain": {"option_logprobs": (0.5, -1.0)},
     "too many options": {"option_logprobs": (-1.0, -2.0, -3.0)},
     "words": {"option_logprobs": ("low", "high")},
+    "NaN at the end": {"option_end_logprobs": (math.nan, None)},
     "fewer tokens than none": {"option_token_counts": (-5, 2)},
     "tokens without number": {"n_prompt_tokens": 10**30},
     "no such status": {"status": "odd\x1b[31m"},
+    "bytes as text": {"text": b"x"},
 }
 
 
@@ -250,6 +252,9 @@ def test_a_folder_that_another_holds_or_a_store_that_is_none_is_a_clear_error(sm
         return ask(small, tmp_path / "runs", LoggingBackend(tmp_path / "log"))
 
     folder = again()
+    before, n_sent = (folder / "result.json").read_bytes(), len(sent(tmp_path / "log"))
+    again()
+    assert ((folder / "result.json").read_bytes(), len(sent(tmp_path / "log"))) == (before, n_sent), "asked once more"
     with FileLock(folder / ".lock"), pytest.raises(RunError, match="another process holds this run"):
         again()
     with closing(sqlite3.connect(folder / "responses.sqlite")) as connection, connection:

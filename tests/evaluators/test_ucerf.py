@@ -12,6 +12,7 @@ import pytest
 
 from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.statistics.certainty import certainty, desirability, perplexity, predicted_share
+from evaluators.statistics.jackknife import CROSSED, WILSON
 from evaluators.tasks.coreference.ucerf_metrics import ucerf, ucerf_of_groups
 from schemas.documents.result import Metric
 from tests.evaluators.made_data import certainty_by_hand, desirability_by_hand, made_records, pairs_of_occupations
@@ -158,6 +159,12 @@ def test_occupation_pairs_have_one_weight_each_though_frames_contain_them() -> N
     assert macro.n == len(frames)
     assert macro.interval is not None
     assert macro.interval.n_clusters == 9
+    # Frames that cross the occupation pairs are a second factor.
+    crossed = [replace(one, groups={**one.groups, "frame": f"frame-{place % 7}"}) for place, one in enumerate(records)]
+    found = compute_metrics(crossed, "coreference")
+    (interval,) = [metric.interval for metric in found if metric.name == "accuracy" and not metric.group]
+    assert interval is not None
+    assert (interval.method, interval.n_clusters) == (CROSSED + WILSON, 7)
 
 
 def equalized_odds_by_hand(rows: Sequence[tuple[str, str, str, float]]) -> float:

@@ -105,6 +105,8 @@ def test_other_code_or_another_version_of_a_package_is_another_key(tmp_path: Pat
     hashes = [code_hash(), code_hash()]
     metric.write_text("VALUE = 2\n")
     hashes.append(code_hash())
+    metric.with_name("words.tsv").write_text("a word\n")
+    hashes.append(code_hash())
     (results / "register.json").write_text("{}")
     hashes.append(code_hash())
     # Following a link in a circle ends.
@@ -112,7 +114,7 @@ def test_other_code_or_another_version_of_a_package_is_another_key(tmp_path: Pat
     (packages / "scorer-1.0.dist-info").rename(packages / "scorer-1.1.dist-info")
     hashes.append(code_hash())
     # The same twice, and results are no code.
-    assert [hashes.index(one) for one in hashes] == [0, 0, 2, 2, 4]
+    assert [hashes.index(one) for one in hashes] == [0, 0, 2, 3, 3, 5]
 
 
 class Step(NamedTuple):

@@ -59,9 +59,12 @@ def test_a_terminal_shows_a_bar_with_the_time_left() -> None:
         "import time\n"
         "from biasboard.ground.progress import progress, working\n"
         "with working('opening lab/model'), progress('type2', 1_000_000, done=10) as advance:\n"
+        "    print('a result', flush=True)\n"
         "    while True:\n"
         "        advance(1); time.sleep(0.01)\n"
     )
     shown = on_terminal([sys.executable, "-c", program], until=" left")
+    # Standard output is no terminal here: what is printed goes to its file, and not above the bar.
+    assert "a result" not in shown
     assert "opening lab/model" in shown
     assert re.search(r"type2 .*/1000000 [\d.]+ items/s, \d+ (h|min) \d+ (min|s) left", shown), shown[-300:]

@@ -128,6 +128,7 @@ def test_no_input_and_no_other_file_is_overwritten(shares: Path, rules: Path, tm
     for command, message in (
         (("fit", shares, "--out", shares), "is an input of this command"),
         (("apply", shares, "--rules", rules, "--out", shares), "is an input of this command"),
+        (("evaluate", shares, "--measures", shares), "is an input of this command"),
         (("evaluate", shares, "--measures", tmp_path / "measures.json"), "does not end with .csv"),
         (("fit", shares, "--out", note), "exists and holds no rules; choose another name"),
         (("fit", shares, "--out", tmp_path), "is a folder; name a file"),

@@ -67,6 +67,7 @@ def _many_messages(log: Log) -> None:
         (_at(status="cancelled"), "has the status 'cancelled', so that answers are missing"),
         (_at(samples=None), "holds no samples"),
         (_at(invalidated=True), "the log is marked as invalid or has an error"),
+        (_at(error={"message": "E"}), "the log is marked as invalid or has an error"),
         (_at("plan", finish={"solver": "critique"}), "with the solvers ['generate', 'critique']"),
         (lambda log: log["samples"].append(log["samples"][2]), "question made-0-she#0 was answered before, at "),
         (_sample(epoch=2), "the question was exported for 1 epochs"),
@@ -89,6 +90,7 @@ def _many_messages(log: Log) -> None:
         (_output("choices", 0, stop_reason="max_tokens"), "the sample has another answer than the call"),
         (_output("choices", 0, "message", content="B A"), "the sample has another answer than the call"),
         (_call("config", temperature=0.7), "was asked with temperature 0.7 instead of 0.0"),
+        (_call("config", stop_seqs=None), "was asked with stop () instead of ("),
         (_call("config", max_tokens=None), "asked without max_tokens"),
         (
             _call("config", seed=3, extra_body={"k": "sk-secret"}),

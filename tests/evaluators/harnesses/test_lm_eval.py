@@ -277,6 +277,7 @@ HOSTILE: dict[str, tuple[Callable[[list[Sample]], object], str]] = {
     "above 0": (logprob("0.25"), ":4: option ' B' of question made-0-she#1 has 0.25, which is above 0"),
     "a word": (logprob("low"), "has 'low', which is no number"),
     "asked twice": (lambda samples: samples[0]["resps"][0].append(["-1.0", "False"]), "has 2 responses; ask each"),
+    "edited": (lambda samples: samples[3]["resps"].reverse(), ":4: question made-0-she#1 has other responses than"),
     "edited twice": (
         lambda samples: [samples[3][name].reverse() for name in ("resps", "filtered_resps")],
         ":4: question made-0-she#1 has other responses than were scored as filtered_resps and acc",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -52,6 +53,7 @@ def test_a_file_predicts_like_the_estimator_that_wrote_it(tmp_path: Path, names:
     fresh = biased(2, 500, len(names)).probabilities
     expected = classes[oracle.weighted(fresh.tolist(), rules_of(fitted.rules_).weights.tolist())].tolist()
     assert fitted.predict(fresh).tolist() == loaded.predict(fresh).tolist() == expected
+    assert pickle.loads(pickle.dumps(fitted)).predict(fresh).tolist() == expected
     np.testing.assert_array_equal(fitted.predict_proba(fresh), loaded.predict_proba(fresh))
     assert fitted.classes_.tolist() == loaded.classes_.tolist() == classes.tolist()
     assert loaded.rules_ == fitted.rules_
@@ -84,7 +86,7 @@ def test_the_rules_of_the_paper_are_stored_and_each_row_is_predicted_by_itself(t
     fitted = Reweighter.load(tmp_path / "rules.json")
     document = fitted.rules_
     assert (document.map, document.grid, document.n_weights) == ("full", "linear", 30)
-    assert (document.objective, document.seed) == ("gini", 3)
+    assert (document.objective, document.seed, settings.has_floor) == ("gini", 3, False)
     rules = [0 if rule is None else rule for rule in document.rules]
     expected = [oracle.predict(row, rules, oracle.weights(30)) for row in made.probabilities.tolist()]
     assert fitted.predict(made.probabilities).tolist() == expected
