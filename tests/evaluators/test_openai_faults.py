@@ -30,7 +30,7 @@ from evaluators.backends.openai.client import Connection
 from evaluators.backends.openai.meanings import NoAnswerError, error_of
 from evaluators.backends.openai.openai_backend import open_backend
 from evaluators.backends.openai.pacing import Pacer, Patience
-from evaluators.stores.read_only import read_answers
+from evaluators.stores.store import read_answers
 from schemas.folders.run_folder import read_result
 from tests.commands import run, started
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Fault, Received
@@ -371,10 +371,10 @@ def test_killed_and_resumed_nothing_that_was_stored_is_asked_again(tokenizer: To
         return answer
 
     def answered() -> list[int]:
-        return [n for text, n in endpoint.answered.items() if "The clock on the wall" not in text]
+        return [n for text, n in server.answered.items() if "The clock on the wall" not in text]
 
-    with FakeEndpoint(tokenizer, serves=SERVES, alter=lettered, delay=0.005) as endpoint:
-        model = ("--backend", "openai", "--model", MODEL, "--base-url", endpoint.url, "--concurrency", 4)
+    with FakeEndpoint(tokenizer, serves=SERVES, alter=lettered, delay=0.005) as server:
+        model = ("--backend", "openai", "--model", MODEL, "--base-url", server.url, "--concurrency", 4)
         command = ("-m", "biasboard", "run", "--dataset", dataset, *model, "--prompt", "mcq2-generate-v1", "--out", out)
         with started(*command) as first:
             wait_for_answers(out, first, at_least=12)
