@@ -327,6 +327,8 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
         r"adapter_model\.safetensors: no such file; train the adapter again"),
     "swapped weights": (lambda folder: shutil.copy(folder / "right" / NO_EXAMPLES / WEIGHTS, folder / LEFT / WEIGHTS),
         r"adapter_model\.safetensors: sha256 .* remove the folder and train the adapter again"),
+    "another scale": (lambda folder: set_settings(folder / LEFT, lora_alpha=80),
+        r"adapter_config\.json: sha256 .* remove the folder and train the adapter again"),
     "other settings": (noted(lambda path: set_settings(path.parent, init_lora_weights="pissa"), SETTINGS),
         r"adapter_config\.json: has other settings than finetune writes; remove the folder and "),
     "another shape": (noted(of_weights(lambda held: {name: weights[..., :3].contiguous() for name,
@@ -352,14 +354,18 @@ def test_damaged_adapters_are_refused(
 HEAD, SLOW = "base_model.model.lm_head.weight", r"([\w.]+)+!"
 SETTINGS_OF_STRANGERS: dict[str, tuple[dict[str, Any], str]] = {
     "ranks that would fill the memory": ({"r": 10**9}, "states rank 1000000000, and its weights have 4"),
+    "ranks of some layers": ({"rank_pattern": {"q_proj": 10**9}}, "states rank 1000000000, and its weights have 4"),
     "a rank in words": ({"r": "2"}, "states rank '2', and its weights have 4"),
     "no finite rank": ({"r": float("inf")}, "names no rank 'r'"),
     "ranks by a slow pattern": ({"rank_pattern": {SLOW: 1}}, r"names layers by the pattern '\(\["),
     "scales by a slow pattern": ({"alpha_pattern": {SLOW: 1}}, r"names layers by the pattern '\(\["),
+    "copies by a slow pattern": ({"modules_to_save": [SLOW]}, r"names layers by the pattern '\(\["),
+    "a module to import": ({"megatron_config": {"a": 1}, "megatron_core": "this"}, "changes more of a model than its"),
     "layers many times": ({"layer_replication": [[0, 2]] * 10**5}, "changes more of a model than its weights"),
 }
 WEIGHTS_OF_STRANGERS = {
     "a layer of the model": (HEAD, {}),
+    "a layer below an adapted one": ("base_model.model.model.layers.0.self_attn.q_proj.base_layer.weight", {}),
     "a layer beside its copy": ("base_model.model.lm_head.original_module.weight", {"modules_to_save": ["lm_head"]}),
 }
 
@@ -401,6 +407,7 @@ def test_an_adapter_replaces_no_weight_of_its_model(
     "settings",
     [
         {"target_modules": SLOW},
+        {"exclude_modules": SLOW},
         {"layers_to_transform": [0], "layers_pattern": [SLOW]},
         {"alpha_pattern": {"^model.layers.*.q_proj": 4}},
     ],

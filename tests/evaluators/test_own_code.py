@@ -104,6 +104,7 @@ ATTENTION: dict[str, dict[str, Any]] = {
     "a repository": {"attn_implementation": "kernels-community/flash-attn2@v1:function"},
     "the name inside transformers": {"_attn_implementation": "paged|acme/attention"},
     "one for each part": {"attn_implementation": {"text_config": "acme/attention"}},
+    "a part's own": {"text_config": {"attn_implementation": "acme/attention"}},
 }
 
 
