@@ -264,7 +264,7 @@ def measured(shared_data: Path, model: str) -> tuple[Mapping[str, Metric], dict[
     reference = json.loads((shared_data.parent / "specs" / "gifi_reference.json").read_text(encoding="utf-8"))
     files = PublishedGenerations().files(shared_data / "gifi" / "model-generation", model)
     (file,) = (file for file in files if file.config == "continuation")
-    records = imported_from(shared_data / "gifi", file, TASK).records
+    _, records = imported_from(shared_data / "gifi", file, TASK)
     scorer = sentence_embedding.open_scorer("embedding", None, None)
     scores = score_texts(TASK.texts(records), [scorer])
     return found(records, scores), sliced(records, scores, "cf", "gamma"), reference["models"][model]
