@@ -261,13 +261,13 @@ def _limits(choice: ScoreChoice, gates: GateChoice) -> list[Limit]:
 
 
 def _of_earlier(backend: Backend, finished: Sequence[Finished]) -> str | None:
-    """Return a warning if all answers are of earlier calls, which only local weights are sure to give again."""
+    """Return a warning if answers are of earlier calls, which only local weights are sure to give again."""
     n_earlier, n = sum(run.n_earlier for run in finished), sum(run.result.usage.n_requests for run in finished)
-    if not backend.is_remote or n_earlier < n:
+    if not backend.is_remote or n_earlier == 0:
         return None
     return (
-        f"all {n:,} answers are from earlier calls, and the endpoint may serve another model by now; ask again with a "
-        "new folder for --out"
+        f"{n_earlier:,} of {n:,} answers are from earlier calls, and the endpoint may serve another model by now; ask "
+        "again with a new folder for --out"
     )
 
 

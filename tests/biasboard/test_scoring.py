@@ -7,12 +7,13 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tokenizers import Tokenizer
 
-from biasboard import build, score
+from biasboard import build, score, scoring
 from biasboard.gate import GateChoice
 from biasboard.ground.command_line import EXIT_ERROR, EXIT_GATE, EXIT_RUN_FAILED
 from biasboard.ground.errors import ConfigError
@@ -245,3 +246,13 @@ def test_a_model_is_named_by_its_short_name_if_only_one_has_it() -> None:
     for name, said in (("small", "names several models"), ("smal1-2", r"did you mean acme/small-2")):
         with pytest.raises(ConfigError, match=said):
             known_model("--against", name, have)
+
+
+def test_a_gate_warns_of_each_answer_of_an_earlier_call() -> None:
+    """A stopped run that goes on may mix the answers of two models behind one address."""
+    usage: Any = SimpleNamespace(n_requests=10)
+    runs: Any = [SimpleNamespace(n_earlier=n, result=SimpleNamespace(usage=usage)) for n in (3, 0)]
+    remote, local = (SimpleNamespace(is_remote=is_remote) for is_remote in (True, False))
+    assert str(scoring._of_earlier(remote, runs)).startswith("3 of 20 answers are from earlier calls, and ")  # type: ignore[arg-type]
+    assert scoring._of_earlier(remote, runs[1:]) is None  # type: ignore[arg-type]
+    assert scoring._of_earlier(local, runs) is None  # type: ignore[arg-type]
