@@ -9,6 +9,9 @@ import pytest
 from builders.dataset.output import write_dataset
 from builders.synthbias import embedded
 from builders.synthbias.annotation.annotated import AnnotatedDataset, read_annotated
+from tests.leaderboard.browsing import browser
+
+__all__ = ("browser",)
 
 
 @pytest.fixture(scope="session")

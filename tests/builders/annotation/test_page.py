@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from builders.synthbias.annotation.annotated import AnnotatedDataset
 from builders.synthbias.annotation.entrance import TEST, TEST_PAIRS
@@ -16,17 +16,9 @@ from builders.synthbias.annotation.session import Session, sampled_pairs
 from builders.synthbias.annotation.state import State, read_state, write_state
 from builders.synthbias.annotation.votes import Ballot, ballots_of
 from tests.builders.annotation.made_votes import EMPTY, active, right, serving
-from tests.leaderboard.browsing import ARGUMENTS, visit
+from tests.leaderboard.browsing import visit
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-
-
-@pytest.fixture(scope="module")
-def browser(chromium_executable: str | None) -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium_executable, args=ARGUMENTS)
-        yield started
-        started.close()
 
 
 @contextmanager
