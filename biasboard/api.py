@@ -182,7 +182,7 @@ def score(
         datasets: Folder of built datasets; missing ones are built there.
         **options: Options of the backend by name, as on the command line: ``dtype="bfloat16"``, for instance. Those of
             gates too: ``fail_under={"worst_group_accuracy": 0.7}``, ``max_missing``, ``max_worse``,
-            ``point``, ``allow_limited``.
+            ``point``, ``allow``.
 
     Returns:
         The ``runs`` and the ``report``, which has the outcome of each gate; with ``summary()``, ``to_frame()``,

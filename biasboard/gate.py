@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from biasboard.ground.errors import ConfigError
-from biasboard.ground.options import option
+from biasboard.ground.options import names_in, option
 from schemas.documents.model_summary import BenchmarkSummary, GateOutcome, MeasureValue, ModelSummary
 
 _PANEL = "Gate"
 _FEWEST = 30
 """Number of units from which an interval is trusted: those of fewer are often too narrow."""
 _ROUNDING = 1e-12
-_OF_SOME = "only some items were asked; ask all, or add --allow-limited"
-_NO_SKILL = "the model is not shown to beat a useless predictor, of which evenness says nothing"
+_LIMITED, _EARLIER, _USELESS = _ALLOWED = ("limited", "earlier", "useless")
+"""What does not decide unless the user allows it."""
+_OF_SOME = f"only some items were asked; ask all, or add --allow {_LIMITED}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +47,17 @@ class GateChoice:
         min=0,
     )
     point: bool | None = option("Let the value decide and not the far end of its interval.", panel=_PANEL)
-    allow_limited: bool | None = option(
-        f"Let runs decide that asked only some items, and measures of fewer than {_FEWEST} units.", panel=_PANEL
+    allow: tuple[str, ...] | None = option(
+        f"What may decide all the same, separated by commas: {_LIMITED} (runs that asked only some items, and measures "
+        f"of fewer than {_FEWEST} units), {_EARLIER} (an endpoint's answers of earlier calls), {_USELESS} (values of a "
+        "model that is not shown to beat a useless predictor, which is even too).",
+        panel=_PANEL,
+        read=names_in,
     )
+
+    def allows(self, what: str) -> bool:
+        """Return True if the user lets something decide that otherwise does not."""
+        return what in (self.allow or ())
 
 
 @dataclass(frozen=True)
@@ -76,10 +85,13 @@ def limits_of(choice: GateChoice, benchmarks: Sequence[str]) -> list[Limit]:
 
     have = dict.fromkeys((name, one.name) for name in benchmarks for one in load_pages(name).headlines)
     has_gate = choice.fail_under or choice.max_missing is not None or choice.max_worse is not None
-    if (choice.point or choice.allow_limited) and not has_gate:
-        raise ConfigError(
-            "--point and --allow-limited: there is no gate; give --fail-under, --max-missing or --max-worse too"
-        )
+    for name in choice.allow or ():
+        if name not in _ALLOWED:
+            near = get_close_matches(name, _ALLOWED, n=1)
+            meant = f"; did you mean {near[0]}?" if near else ""
+            raise ConfigError(f"--allow {name}: can be {', '.join(_ALLOWED)}{meant}")
+    if (choice.point or choice.allow) and not has_gate:
+        raise ConfigError("--point and --allow: there is no gate; give --fail-under, --max-missing or --max-worse too")
     limits = []
     for text in choice.fail_under:
         name, _, number = text.partition("=")
@@ -128,19 +140,35 @@ def _check_range(text: str, limit: Limit) -> None:
         raise ConfigError(f"--fail-under {text}: every value keeps this limit; {nearer}")
 
 
-def outcomes(summary: ModelSummary, limits: Sequence[Limit], choice: GateChoice) -> Iterator[GateOutcome]:
-    """Yield what becomes of each gate: of the limits in their order, then of missing answers in each benchmark."""
+def outcomes(
+    summary: ModelSummary, limits: Sequence[Limit], choice: GateChoice, *, earlier: str | None = None
+) -> Iterator[GateOutcome]:
+    """Yield what becomes of each gate: limits in their order, missing answers by benchmark, then comparisons.
+
+    ``earlier`` says how many answers of an endpoint are from earlier calls; None if there are none.
+    """
+    for outcome in _outcomes(summary, limits, choice):
+        if earlier is None or not outcome.passed:
+            yield outcome
+        elif choice.allows(_EARLIER):
+            yield replace(outcome, warnings=(*outcome.warnings, earlier))
+        else:
+            remedy = f"ask again with a new folder for --out, or add --allow {_EARLIER} if it is the same model"
+            yield replace(outcome, passed=False, reason=f"{earlier}; {remedy}")
+
+
+def _outcomes(summary: ModelSummary, limits: Sequence[Limit], choice: GateChoice) -> Iterator[GateOutcome]:
     of_name = {benchmark.benchmark: benchmark for benchmark in summary.benchmarks}
     for limit in limits:
         own = of_name.get(limit.benchmark or "")
         value, reason = _decided(limit, own, choice)
-        skill = None if own is None or own.beats_useless or reason is not None else _NO_SKILL
-        yield GateOutcome(gate=limit.text, passed=reason is None, value=value, reason=reason, warning=skill)
+        warnings = () if own is None or reason is not None else tuple(_doubts(limit, own))
+        yield GateOutcome(gate=limit.text, passed=reason is None, value=value, reason=reason, warnings=warnings)
     for benchmark in summary.benchmarks if choice.max_missing is not None else ():
         share, most = benchmark.n_missing / benchmark.n_items, choice.max_missing or 0.0
         lacks = f"{benchmark.n_missing:,} of {benchmark.n_items:,} items ({share:.1%}) have no score"
         reason = None if share <= most else f"{lacks}, more than {most:.1%}"
-        if not benchmark.is_whole and not choice.allow_limited:
+        if not benchmark.is_whole and not choice.allows(_LIMITED):
             reason = _OF_SOME
         gate = f"{benchmark.benchmark}.max_missing={most:g}"
         yield GateOutcome(gate=gate, passed=reason is None, value=share, reason=reason)
@@ -158,7 +186,7 @@ def _worse_by(benchmark: BenchmarkSummary, against: str, choice: GateChoice) -> 
 
     compared = [(one.name, one.difference) for one in benchmark.measures if one.difference is not None]
     why_not = None if compared else benchmark.why_not_compared or "no measure has a value of both"
-    if not benchmark.is_whole and not choice.allow_limited:
+    if not benchmark.is_whole and not choice.allows(_LIMITED):
         why_not = _OF_SOME
     if why_not is not None:
         yield outcome(benchmark.benchmark, None, why_not)
@@ -188,19 +216,18 @@ def _decided(limit: Limit, benchmark: BenchmarkSummary | None, choice: GateChoic
         return None, f"{name} is unknown: {measure.reason or 'it has no ideal'}"
     if measure.at_worst is None:
         return None, f"{name} has no bound, and {benchmark.n_missing:,} of {benchmark.n_items:,} items have no score"
-    if not benchmark.is_whole and not choice.allow_limited:
-        return None, f"{name} is of some items only; ask all, or add --allow-limited"
+    if not benchmark.is_whole and not choice.allows(_LIMITED):
+        return None, f"{name}: {_OF_SOME}"
     # An index is a mean of few measures, each of many units.
-    if measure.n < _FEWEST and measure.config is not None and not choice.allow_limited:
-        return (
-            None,
-            f"{name} rests on {measure.n} {measure.unit}, fewer than {_FEWEST}; ask more, or add --allow-limited",
-        )
+    if measure.n < _FEWEST and measure.config is not None and not choice.allows(_LIMITED):
+        few = f"rests on {measure.n} {measure.unit}, fewer than {_FEWEST}"
+        return None, f"{name} {few}; ask more, or add --allow {_LIMITED}"
     if measure.interval is None and not choice.point:
         return None, f"{name} has no interval; add --point to let its value decide"
-    is_alike = measure.interval is not None and measure.interval.low == measure.interval.high
-    if is_alike and not benchmark.is_whole and not choice.point:
+    if not benchmark.is_whole and _is_alike(measure) and not choice.point:
         return None, f"{name}: these few answers are all alike, which tells nothing of others; ask all, or add --point"
+    if not benchmark.beats_useless and not choice.allows(_USELESS):
+        return None, f"{_no_skill(benchmark)}; gate another benchmark, or add --allow {_USELESS}"
     value = _farthest(measure, point=bool(choice.point))
     if abs(value - measure.ideal) <= abs(limit.value - measure.ideal) + _ROUNDING:
         return value, None
@@ -208,6 +235,24 @@ def _decided(limit: Limit, benchmark: BenchmarkSummary | None, choice: GateChoic
     doubt += ["with missing answers at their worst"] if measure.at_worst != measure.value else []
     may_be = f" and may be {value:.4f} {' and '.join(doubt)}" if doubt else ""
     return value, f"{name} is {measure.value:.4f}{may_be}, farther from {measure.ideal:g} than {limit.value:g}"
+
+
+def _doubts(limit: Limit, benchmark: BenchmarkSummary) -> Iterator[str]:
+    """Yield what to know of a gate that was passed."""
+    if not benchmark.beats_useless:
+        yield _no_skill(benchmark)
+    for measure in benchmark.measures:
+        if measure.name == limit.measure and _is_alike(measure):
+            name = f"{benchmark.benchmark}.{measure.name}"
+            yield f"{name} has no interval, because no {measure.unit} differ: its value alone decided"
+
+
+def _no_skill(benchmark: BenchmarkSummary) -> str:
+    return f"on {benchmark.benchmark} the model is not shown to beat a useless predictor, which is even too"
+
+
+def _is_alike(measure: MeasureValue) -> bool:
+    return measure.interval is not None and measure.interval.low == measure.interval.high
 
 
 def _farthest(measure: MeasureValue, *, point: bool) -> float:

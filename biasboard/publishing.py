@@ -20,7 +20,7 @@ from leaderboard.publish.published_results import PublishedResults, published_re
 from leaderboard.verify.board_files import keys_folder, results_folder
 from leaderboard.verify.keys import KeyBook, open_book
 from leaderboard.verify.submissions import public_files
-from leaderboard.verify.verdicts import ensure_sound
+from leaderboard.verify.verdicts import sound_runs
 from schemas.folders.dataset_folder import MANIFEST
 from schemas.folders.run_folder import RESULT, find_runs, finished_runs, read_result
 from schemas.outputs.documents import PublishedFiles
@@ -84,7 +84,7 @@ def _results(folder: Path, book: KeyBook, scratch: Path, *, withhold: bool) -> P
     runs = [run for run in found if read_result(run).model.endpoint != "baseline"]
     if not runs:
         raise DataError(f"{folder}: holds results of useless predictors only, which every board computes itself")
-    ensure_sound(runs, book, results_folder())
+    runs = [run for run, _ in sound_runs(runs, book, results_folder())]
     with steps() as step:
         public = []
         for number, run in enumerate(runs):

@@ -178,7 +178,11 @@ def score_command(
     gates: GateChoice,
     options: BackendOptions,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print prompts, requests, tokens, hours and price; ask nothing.")
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Build missing datasets, and print prompts, requests, tokens, hours and price; ask no item.",
+        ),
     ] = False,
 ) -> Printed | RunEstimates:
     """Score a model on every benchmark with the prompts that fit it, and compare it with the board."""
@@ -205,7 +209,7 @@ def score_command(
     for gate in report.gates:
         said = gate.reason or ("passed" if gate.value is None else f"passed, decided by {gate.value:.4f}")
         print(f"gate {gate.gate}: {said}", file=sys.stderr)
-    for warning in dict.fromkeys(gate.warning for gate in report.gates if gate.warning is not None):
+    for warning in dict.fromkeys(line for gate in report.gates for line in gate.warnings):
         print(f"warning: {warning}", file=sys.stderr)
     if report.gates:
         print(f"gates: {sum(not gate.passed for gate in report.gates)} of {len(report.gates)} failed", file=sys.stderr)
@@ -238,6 +242,10 @@ def score_model(model: str, choice: ScoreChoice, options: BackendOptions, gates:
     """
     limits = _limits(choice, gates)  # Wrong ones are told before anything is built or opened.
     planned = plans_of(model, choice, options)
+    if choice.against is not None and (why_not := _why_not_comparable(planned, choice)) is not None:
+        if gates.max_worse is not None:
+            raise ConfigError(why_not)
+        note(f"warning: {why_not}")
     for line in planned.notes:
         note(line)
     finished = tuple(
@@ -245,11 +253,7 @@ def score_model(model: str, choice: ScoreChoice, options: BackendOptions, gates:
     )
     report = _report(choice, planned.backend, finished)
     benchmarks = tuple(_with_missing_of_groups(benchmark, finished) for benchmark in report.benchmarks)
-    earlier = _of_earlier(planned.backend, finished)
-    decided = tuple(
-        one if earlier is None else replace(one, warning="; ".join(filter(None, (one.warning, earlier))))
-        for one in outcomes(report, limits, gates)
-    )
+    decided = tuple(outcomes(report, limits, gates, earlier=_of_earlier(planned.backend, finished)))
     notes = [*report.notes, *planned.notes]
     return Score(replace(report, benchmarks=benchmarks, notes=tuple(notes), gates=decided), finished, planned.notes)
 
@@ -261,14 +265,11 @@ def _limits(choice: ScoreChoice, gates: GateChoice) -> list[Limit]:
 
 
 def _of_earlier(backend: Backend, finished: Sequence[Finished]) -> str | None:
-    """Return a warning if answers are of earlier calls, which only local weights are sure to give again."""
+    """Return how many answers are of earlier calls, which only local weights are sure to give again; None if none."""
     n_earlier, n = sum(run.n_earlier for run in finished), sum(run.result.usage.n_requests for run in finished)
     if not backend.is_remote or n_earlier == 0:
         return None
-    return (
-        f"{n_earlier:,} of {n:,} answers are from earlier calls, and the endpoint may serve another model by now; ask "
-        "again with a new folder for --out"
-    )
+    return f"{n_earlier:,} of {n:,} answers are from earlier calls, and the endpoint may serve another model by now"
 
 
 def _with_missing_of_groups(benchmark: BenchmarkSummary, finished: Sequence[Finished]) -> BenchmarkSummary:
@@ -359,6 +360,24 @@ def _against(choice: ScoreChoice) -> str | None:
                 "are not compared; leave out --quick, or score it with --quick first"
             )
     return known_model("--against", choice.against, own)
+
+
+def _why_not_comparable(planned: Plans, choice: ScoreChoice) -> str | None:
+    """Return that the model to compare with was asked with no prompt of the plans; None if it was with one."""
+    against, own = _against(choice), dict.fromkeys(plan.prompt.id for plan in planned.plans)
+    theirs = set[str]()
+    with _results(choice) as roots:
+        for plan in planned.plans:
+            manifest, config = plan.selection.manifest, plan.selection.config
+            asked = frozenset[str]().union(*(prompts_of_runs(root.folder, manifest, config, against) for root in roots))
+            if plan.prompt.id in asked:
+                return None
+            theirs |= asked
+    was = f"was asked with {', '.join(sorted(theirs))}" if theirs else "was not asked on these versions of the datasets"
+    return (
+        f"--against {choice.against}: {was}, and this model would be with {', '.join(own)}, so that they cannot be "
+        f"compared; score {against} with --prompt {' --prompt '.join(own)} first, if it can be asked so"
+    )
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import enum
 import importlib
 import re
 import typing
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -99,20 +100,24 @@ def render_page() -> str:
     for module in MODULES:
         for found in commands_of(module, f"python -m {module}"):
             modules.setdefault(found.identity, found)
+    doors = list(commands_of("biasboard", "biasboard"))
+    # Options of models and backends are in a panel of the help. Those of a single command stand with it.
+    counts = Counter(_row(one) for found in doors for one in found.command.params if _panel(one) and not one.required)
+    shared = {row for row, n_commands in counts.items() if n_commands > 1}
     sections = []
-    shared: dict[str, dict[str, str]] = {}
+    panels: dict[str, dict[str, None]] = {}
     sharing = []
-    for found in commands_of("biasboard", "biasboard"):
+    for found in doors:
         other = modules.pop(found.identity, None)
-        sections.append(_section(found, [found.words, *([other.words] if other else [])]))
-        panels = [(option.rich_help_panel, option) for option in found.command.params if _is_shared(option)]
-        for panel, option in panels:
-            shared.setdefault(panel, {})[option.name] = _row(option)
-        if panels:
+        sections.append(_section(found, [found.words, *([other.words] if other else [])], shared))
+        rows = [(_panel(one), _row(one)) for one in found.command.params if _panel(one) and _row(one) in shared]
+        for panel, row in rows:
+            panels.setdefault(str(panel), {})[row] = None
+        if rows:
             sharing.append(f"`{found.words}`")
     # What only developers and workflows call has no other name; the groups of the modules are those of the door.
-    sections += [_section(found, [found.words]) for found in modules.values() if found.words.count(" ") > 2]
-    panels_of_options = [f"\n### {panel}\n\n{_table(list(rows.values()))}" for panel, rows in shared.items()]
+    sections += [_section(found, [found.words], shared) for found in modules.values() if found.words.count(" ") > 2]
+    panels_of_options = [f"\n### {panel}\n\n{_table(list(rows))}" for panel, rows in panels.items()]
     return "".join(
         [
             OPENING,
@@ -123,10 +128,10 @@ def render_page() -> str:
     )
 
 
-def _section(found: Command, forms: list[str]) -> str:
-    """Return the part of the page about one command, with each form of its name."""
+def _section(found: Command, forms: list[str], shared: set[str]) -> str:
+    """Return the part of the page about one command, with each form of its name and the rows that it does not share."""
     parameters = [one for one in found.command.params if one.name != "help" and not getattr(one, "hidden", False)]
-    own = [_row(one) for one in parameters if not _is_shared(one)]
+    own = [row for one in parameters for row in [_row(one)] if row not in shared or not _panel(one)]
     tail = "".join(f" {_argument(one)}" for one in parameters if one.param_type_name == "argument")
     if any(one.param_type_name == "option" for one in parameters):
         tail += " [OPTIONS]"
@@ -141,9 +146,8 @@ def _section(found: Command, forms: list[str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _is_shared(parameter: Any) -> bool:
-    """Return True for an option of backends, which several commands take; only these are in a panel of the help."""
-    return getattr(parameter, "rich_help_panel", None) is not None
+def _panel(parameter: Any) -> str | None:
+    return getattr(parameter, "rich_help_panel", None)
 
 
 def _table(rows: list[str]) -> str:
@@ -192,7 +196,7 @@ def _facts(parameter: Any) -> Iterator[str]:
         yield "Repeatable."
     if parameter.required and parameter.param_type_name == "option":
         yield "**Required.**"
-    elif parameter.show_default and parameter.default not in (None, "") and parameter.default is not False:
+    elif parameter.show_default and parameter.default not in (None, "", ()) and parameter.default is not False:
         default = parameter.default
         yield f"Default: `{default.value if isinstance(default, enum.Enum) else default}`."
     if parameter.envvar:

@@ -142,6 +142,11 @@ def _group_of(commands: Mapping[str, LazyCommand]) -> type[TyperGroup]:
                 return super().invoke(ctx)
             except Exception as error:
                 message = getattr(error, "message", None)
+                # typer tells of one missing option at a time. Its class of this error depends on its version.
+                if type(error).__name__ == "MissingParameter":
+                    command = error.ctx.command  # type: ignore[attr-defined]
+                    needed = [one.opts[0] for one in command.params if one.required and one.opts[0].startswith("-")]
+                    message = f"Needed are {', '.join(needed)}." if len(needed) > 1 else message
                 if isinstance(message, str):
                     error.message = without_middle(message)  # type: ignore[attr-defined]
                 # The command itself tells its errors; these come while it is found or imported.

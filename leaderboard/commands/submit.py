@@ -18,7 +18,7 @@ from leaderboard.commands.shared_options import DATASETS, DatasetsFolder, KeysFo
 from leaderboard.verify.board_files import RESULTS, holds_results, keys_folder, results_folder
 from leaderboard.verify.keys import open_book
 from leaderboard.verify.submissions import models_of, prepare, public_files, write_submission
-from leaderboard.verify.verdicts import ensure_sound
+from leaderboard.verify.verdicts import sound_runs
 from schemas.folders.run_folder import finished_runs
 
 _OUTBOX = Path("out/submitted")
@@ -69,11 +69,11 @@ def submit(
     target = board or _OUTBOX
     check_plug_ins()
     runs = [folder for path in run for folder in finished_runs(path)]
-    verdicts = ensure_sound(runs, open_book(keys or keys_folder(), datasets), results or results_folder())
-    for verdict in verdicts:
+    sound = sound_runs(runs, open_book(keys or keys_folder(), datasets), results or results_folder())
+    for _, verdict in sound:
         if verdict.is_limited:
             note(f"left out: {printable(verdict.place)} asked only some items, and gets no rank")
-    runs = [folder for folder, verdict in zip(runs, verdicts, strict=True) if not verdict.is_limited]
+    runs = [folder for folder, verdict in sound if not verdict.is_limited]
     if not runs:
         raise DataError("each run asked only some items; ask all of them")
     with tempfile.TemporaryDirectory() as scratch, steps() as step:

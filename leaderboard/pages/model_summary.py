@@ -42,7 +42,8 @@ def summarise(board: Board, model: Model, *, against: str | None = None) -> Mode
     # A board gives a local run its own identity if its weights are there under another name: accepted results come
     # first, and among local ones those of this name.
     identities = model.identity_sha256, renamed_identity(model)
-    summaries, names, shares_prompts = [], set[str](), False
+    summaries, shares_prompts = [], False
+    names: dict[str, list[str]] = {}
     for benchmark in board.benchmarks:
         of_benchmark = profiles_of(board, benchmark)
         known = [each for each in identities if any(each in _identities(profile) for profile in of_benchmark)]
@@ -57,10 +58,12 @@ def summarise(board: Board, model: Model, *, against: str | None = None) -> Mode
             why = why_none or (None if against is None else _why_not_compared(board, profile, other, against))
             summaries.append(_of_benchmark(board, profile, entries, other, why))
             shares_prompts |= bool(shared)
-            names |= {entry.result.model.id for entry in entries}
+            for name in {entry.result.model.id for entry in entries} - {model.id}:
+                names.setdefault(name, []).append(profile.pages.heading)
     notes = [
-        f"these weights are on the board as {name}: where it has accepted results, the values above are theirs"
-        for name in sorted(names - {model.id})
+        f"these weights are on the board as {name}: its accepted results on {' and '.join(headings)} are shown here, "
+        "and decide gates too"
+        for name, headings in sorted(names.items())
     ]
     if against is not None and why_none is None and not shares_prompts:
         notes.append(

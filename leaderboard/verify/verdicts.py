@@ -91,8 +91,8 @@ def judge(
             yield verdict
 
 
-def ensure_sound(runs: Sequence[Path], keys: KeyBook, results: Path) -> list[Verdict]:
-    """Verify runs before they are handed to others, and say what a reader will be warned of.
+def sound_runs(runs: Sequence[Path], keys: KeyBook, results: Path) -> list[tuple[Path, Verdict]]:
+    """Verify runs before they are handed to others, and say what a reader will be warned of and what is left out.
 
     Args:
         runs: Folders of runs.
@@ -100,18 +100,22 @@ def ensure_sound(runs: Sequence[Path], keys: KeyBook, results: Path) -> list[Ver
         results: Folder of accepted results to compare with.
 
     Returns:
-        The verdict on each run.
+        The runs that would not be rejected, each with its verdict.
 
     Raises:
-        DataError: a run is rejected.
+        DataError: every run would be rejected.
     """
     verdicts = list(judge(runs, keys, machine_memory(), against=results))
+    sound = [(run, verdict) for run, verdict in zip(runs, verdicts, strict=True) if verdict.reason is None]
     for verdict in verdicts:
         if verdict.reason is not None:
-            raise DataError(f"{verdict.place}: would be rejected: {verdict.reason}")
+            rejected = f"{verdict.place}: would be rejected: {verdict.reason}"
+            if not sound:
+                raise DataError(rejected)
+            print(f"left out: {printable(rejected, most=2_000)}", file=sys.stderr)
         for warning in verdict.warnings:
             print(f"warning: {printable(verdict.place)}: {printable(warning, most=2_000)}", file=sys.stderr)
-    return verdicts
+    return sound
 
 
 def _verdict(path: Path, outcome: Loaded, others: Iterable[Path]) -> Verdict:

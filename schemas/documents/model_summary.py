@@ -112,7 +112,7 @@ class GateOutcome(Document):
     """The number that decides; None if it is unknown."""
     reason: Text | None
     """Why it did not pass; None if it did."""
-    warning: Text | None = None
+    warnings: tuple[Text, ...] = ()
     """What to know although it passed."""
 
 

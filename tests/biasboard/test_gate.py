@@ -111,7 +111,7 @@ def test_missing_answers_count_at_their_worst() -> None:
     ("of_measure", "of_benchmark", "reason"),
     [
         ({"value": None, "reason": "nothing was read"}, {}, "is unknown: nothing was"),
-        ({}, {"is_whole": False}, "is of some items only; ask all, or add --allow"),
+        ({}, {"is_whole": False}, "only some items were asked; ask all, or add --allow limited"),
         ({"n": 29}, {}, "rests on 29 items, fewer than 30; ask more, or add"),
         ({"interval": None}, {}, "has no interval; add --point"),
         ({"at_worst": None}, {"n_missing": 3}, "has no bound, and 3 of 400"),
@@ -141,25 +141,38 @@ def test_a_limit_that_decides_nothing_is_refused(text: str, message: str) -> Non
         limits_of(GateChoice(fail_under=(text,)), [BENCHMARK])
     with pytest.raises(ConfigError, match="there is no gate"):
         limits_of(GateChoice(point=True), [BENCHMARK])
+    with pytest.raises(ConfigError, match="--allow limit: can be limited, earlier, useless; did you mean limited"):
+        limits_of(GateChoice(max_missing=0.1, allow=("limit",)), [BENCHMARK])
 
 
-def test_who_does_not_beat_a_coin_is_told_so() -> None:
-    found = decided(KNOWN, 0.7, of=replace(OF_BENCHMARK, beats_useless=False))
-    assert found.passed
-    assert "not shown to beat a useless predictor" in str(found.warning)
-    assert decided(KNOWN, 0.7).warning is None
+def test_a_coin_and_answers_of_earlier_calls_decide_only_if_they_may() -> None:
+    coin = replace(OF_BENCHMARK, beats_useless=False)
+    found = decided(KNOWN, 0.7, of=coin)
+    assert not found.passed
+    assert "not shown to beat a useless predictor, which is even too; gate another" in str(found.reason)
+    (allowed,) = decided(KNOWN, 0.7, of=coin, allow=("useless",)).warnings
+    assert "not shown to beat a useless predictor" in allowed
+    assert not decided(KNOWN, 0.7).warnings
+    for choice, passes in (
+        (GateChoice(max_missing=0.1), False),
+        (GateChoice(max_missing=0.1, allow=("earlier",)), True),
+    ):
+        (found,) = outcomes(summary_of(OF_BENCHMARK), [], choice, earlier="3 of 20 answers are from earlier calls")
+        assert (found.passed, found.warnings) == (passes, ("3 of 20 answers are from earlier calls",) * passes)
+        assert passes or str(found.reason).startswith("3 of 20 answers are from earlier calls; ask again with a new")
 
 
 def test_few_answers_decide_only_if_they_may_and_never_if_all_are_alike() -> None:
     # An index is of few measures.
     assert decided(replace(KNOWN, n=7, config=None), 0.7).passed
     of_some, few = replace(OF_BENCHMARK, is_whole=False), replace(KNOWN, n=24)
-    assert decided(few, 0.7, of_some, allow_limited=True).passed
-    assert not decided(few, 0.75, of_some, allow_limited=True).passed
+    assert decided(few, 0.7, of_some, allow=("limited",)).passed
+    assert not decided(few, 0.75, of_some, allow=("limited",)).passed
     alike = ranging(KNOWN, 0.8, 0.8)
-    found = decided(alike, 0.7, of_some, allow_limited=True)
+    found = decided(alike, 0.7, of_some, allow=("limited",))
     assert "these few answers are all alike" in str(found.reason)
-    assert decided(alike, 0.7).passed
+    (warning,) = decided(alike, 0.7).warnings
+    assert "no interval, because no items differ" in warning
 
 
 def test_a_benchmark_may_lack_so_many_answers() -> None:
@@ -170,7 +183,7 @@ def test_a_benchmark_may_lack_so_many_answers() -> None:
     assert found.reason == "20 of 400 items (5.0%) have no score, more than 4.0%"
     few = summary_of(replace(OF_BENCHMARK, is_whole=False))
     for is_allowed in (False, True):
-        (found,) = outcomes(few, [], GateChoice(max_missing=0.5, allow_limited=is_allowed))
+        (found,) = outcomes(few, [], GateChoice(max_missing=0.5, allow=("limited",) if is_allowed else None))
         assert found.passed == is_allowed
 
 
@@ -191,13 +204,13 @@ def test_a_measure_that_was_not_asked_does_not_pass() -> None:
         ({"lead": -0.01, "low": None, "high": None}, {}, {}, False, None),
         (None, {}, {}, False, None),
         ({"lead": 0.1, "low": 0.01, "high": 0.19}, {"is_whole": False}, {}, False, None),
-        ({"lead": 0.1, "low": 0.01, "high": 0.19}, {"is_whole": False}, {"allow_limited": True}, True, -0.01),
+        ({"lead": 0.1, "low": 0.01, "high": 0.19}, {"is_whole": False}, {"allow": ("limited",)}, True, -0.01),
     ],
 )
 def test_a_release_is_worse_than_the_last_by_so_much_at_most(
     difference: dict[str, float | None] | None,
     of: dict[str, bool],
-    choice: dict[str, bool],
+    choice: dict[str, Any],
     passes: bool,
     value: float | None,
 ) -> None:
@@ -205,7 +218,7 @@ def test_a_release_is_worse_than_the_last_by_so_much_at_most(
     both = None if difference is None else {"lead_at_worst": difference["lead"]} | stated | difference
     measure = replace(KNOWN, difference=None if both is None else ModelDifference(**both))  # type: ignore[arg-type]
     summary = summary_of(replace(OF_BENCHMARK, measures=(measure,), **of), against="acme/last")  # type: ignore[arg-type]
-    (found,) = outcomes(summary, [], GateChoice(max_worse=0.05, **choice))  # type: ignore[arg-type]
+    (found,) = outcomes(summary, [], GateChoice(max_worse=0.05, **choice))
     assert (found.passed, found.value) == (passes, None if value is None else pytest.approx(value))
     assert (found.reason is None) == passes
 

@@ -150,7 +150,7 @@ def test_baselines_and_replays_take_no_tokens(dataset: Path, tmp_path: Path) -> 
     told = evaluators(*command, "--backend", "baseline", "--model", "uniform").stdout
     rows = [line.split()[:7] for line in told.splitlines() if line.startswith("type")]
     assert rows == [[name, "60", "60", "60", "0", "0", "0"] for name in ("type1", "type2")]
-    assert "nothing was asked and nothing was written" in told
+    assert "no item was asked" in told
     replay = ("--backend", "replay", "--model", asked(dataset, tmp_path, LoggingBackend(tmp_path / "log")).folder)
     replayed = runs_of(evaluators(*command, *replay, "--config", "type2", "--format", "json"))
     assert [(one["n_to_ask"], one["n_prompt_tokens"]) for one in replayed] == [(60, 0)]

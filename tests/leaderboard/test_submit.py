@@ -98,6 +98,11 @@ def test_what_cannot_be_submitted_is_named_and_nothing_is_written(places: Places
     (places.run / "result.json").write_text(json.dumps(result))
     assert "would be rejected: " in places.call("submit", places.run, *TOLD, status=1).stderr
     assert not places.results.exists()
+    write_model(places.root / "runs", "acme/large", leaning(2.0, 0.2), endpoint="api")
+    write_keys(places.root / "leaderboard" / "keys", places.root / "runs")
+    beside = places.call("submit", places.root / "runs", *TOLD, status=0)
+    assert f"left out: {places.run}: would be rejected: " in beside.stderr
+    assert places.submitted().parent.name == "acme__large"
 
 
 @pytest.mark.slow

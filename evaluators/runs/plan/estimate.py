@@ -194,7 +194,7 @@ def print_estimates(estimates: Sequence[Estimate], notes: Sequence[str] = (), *,
         # Estimates from a sample probe the endpoint: which prompts fit depends on what it can do.
         unprobed = "" if estimates[0].store_bytes is None else "the endpoint was not probed and "
         print(f"{unprobed}stored answers were not looked up, so every request is counted")
-    print("nothing was asked and nothing was written; leave out --dry-run to start")
+    print("no item was asked; leave out --dry-run to start")
 
 
 def _price_line(estimates: Sequence[Estimate]) -> str:
