@@ -38,16 +38,16 @@ from evaluators.backend import (
 )
 from evaluators.backend_options import BackendOptions
 from evaluators.benchmark import load_benchmark
-from evaluators.commands.printed_results import value_and_interval
+from evaluators.commands.runs_from_options import value_and_interval
 from evaluators.metric import MetricDefinition
 from evaluators.runs.ask.pipeline import Finished
 from evaluators.runs.ask.study import Study
 from evaluators.runs.measure.measuring import definitions_in, metric_definitions
 from evaluators.runs.measure.rescoring import rescore
-from evaluators.runs.plan.selection import shape_listed
+from evaluators.runs.plan.plan import shape_listed
 from evaluators.task import load_task, tasks_for
 from leaderboard.benchmark_pages import check_plug_ins
-from schemas.documents.item_shape import shape_of
+from schemas.documents.dataset import shape_of
 from schemas.folders.dataset_folder import MANIFEST, read_manifest
 from schemas.folders.run_folder import read_run
 

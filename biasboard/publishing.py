@@ -23,8 +23,7 @@ from leaderboard.verify.submissions import public_files
 from leaderboard.verify.verdicts import sound_runs
 from schemas.folders.dataset_folder import MANIFEST
 from schemas.folders.run_folder import RESULT, find_runs, finished_runs, read_result
-from schemas.outputs.documents import PublishedFiles
-from schemas.printed import with_format
+from schemas.outputs.documents import PublishedFiles, with_format
 
 
 @one_line_errors("stopped; run the same command again, it goes on from what the Hub holds")

@@ -38,8 +38,7 @@ from leaderboard.verify.board_files import KEYS, accepted_results, keys_folder
 from schemas.documents.dataset import Manifest
 from schemas.documents.model_summary import BenchmarkSummary, MissingOfGroup, ModelSummary
 from schemas.folders.dataset_folder import read_manifest
-from schemas.outputs.documents import RunEstimates
-from schemas.printed import Printed, with_format
+from schemas.outputs.documents import Printed, RunEstimates, with_format
 
 if TYPE_CHECKING:
     import pandas as pd

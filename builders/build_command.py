@@ -15,8 +15,7 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.plain_text import printable
 from builders.dataset.output import VERSION_FORM, Draft, check_target, version_key, write_dataset
 from builders.description import DATASETS_FOLDER, BuilderSource
-from schemas.documents.dataset import Manifest, Reject
-from schemas.documents.item_shape import Item
+from schemas.documents.dataset import Item, Manifest, Reject
 from schemas.folders.dataset_folder import REJECTS
 
 _MOST_REJECTS = 10

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from biasboard.ground.toml_files import packaged_words
+from biasboard.ground.files import packaged_words
 from schemas.lexicon import PronounCase, cases_of, families_of
 
 _WORDS = {name: frozenset(words) for name, words in packaged_words("builders", "pronoun_case_words.toml").items()}

@@ -18,7 +18,7 @@ from biasboard.ground.kinds import BENCHMARKS
 from evaluators.backend import GenerateRequest, Response
 from evaluators.baseline import Baseline
 from evaluators.task import Prompt, load_task
-from schemas.documents.item_shape import Item
+from schemas.documents.dataset import Item
 from schemas.documents.result import Metric, Result, Signature
 
 

@@ -21,8 +21,7 @@ from evaluators.runs.measure.measuring import metric_definitions
 from leaderboard.benchmark_figures import Figure
 from leaderboard.findings import FindingOf
 from leaderboard.verify.entries import Entry
-from schemas.documents.dataset import Manifest
-from schemas.documents.item_shape import item_shapes
+from schemas.documents.dataset import Manifest, item_shapes
 from schemas.documents.result import Metric
 
 _MOST_NAMED = 2

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import leaderboard
 from biasboard.ground.errors import DataError
-from biasboard.ground.toml_files import read_toml
+from biasboard.ground.files import read_toml
 from schemas.documents.base import Document
 from schemas.documents.model_facts import ModelFacts
 from schemas.files import contract

@@ -12,7 +12,7 @@ from functools import cache
 from biasboard.ground.errors import DataError
 from biasboard.ground.kinds import TASKS
 from evaluators.benchmark import benchmarks, load_benchmark
-from evaluators.runs.measure.example_sets import set_row_names
+from evaluators.runs.measure.index_values import set_row_names
 from evaluators.task import load_task
 from leaderboard.benchmark_pages import Paper, load_pages, metric_names
 from leaderboard.model_facts import read_documents

@@ -19,8 +19,7 @@ from biasboard.ground.strict_json import JsonValue
 from schemas.documents.adapters import Adapters
 from schemas.documents.base import Document
 from schemas.documents.board import AnswerKey, Register, Submission
-from schemas.documents.dataset import Manifest, Reject
-from schemas.documents.item_shape import item_shapes
+from schemas.documents.dataset import Manifest, Reject, item_shapes
 from schemas.documents.model_facts import ModelFacts
 from schemas.documents.model_summary import ModelSummary
 from schemas.documents.papers import ReportedTable, Reproduction

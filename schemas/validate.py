@@ -22,8 +22,7 @@ from schemas.documents.board import Register
 from schemas.files import contract
 from schemas.folders.dataset_folder import MANIFEST, dataset_problems
 from schemas.folders.run_folder import ADAPTERS, REGISTER, RESULT, run_problems
-from schemas.outputs.documents import Validation
-from schemas.printed import Printed, with_format
+from schemas.outputs.documents import Printed, Validation, with_format
 
 _ALONE: Mapping[str, type[Document]] = {REGISTER: Register, ADAPTERS: Adapters}
 """Documents that stand by themselves, by the names of their files."""

@@ -1,4 +1,4 @@
-"""Writes files and folders atomically, and hashes files."""
+"""Writes files and folders atomically, hashes files, and reads TOML files: those of users, and those of the code."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ import hashlib
 import os
 import shutil
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 
-from biasboard.ground.errors import DataError
+from biasboard.ground.errors import ConfigError, DataError
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Errors of a file system that has no room, or none for this user."""
@@ -157,3 +160,37 @@ def sha256_file(path: Path) -> str:
     """Return the SHA-256 of a file's bytes, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+_MOST_BYTES = 2**20
+
+
+def read_toml(path: Path, *, option: str, what: str) -> dict[str, Any]:
+    """Read a small TOML file.
+
+    ``option`` names the file and ``what`` the expected content, such as "prices", in error messages.
+
+    Raises:
+        ConfigError: there is no such file.
+        DataError: the path is no regular file, the file is too large, or it is not TOML.
+    """
+    try:
+        if path.exists():
+            check_readable(path, most=_MOST_BYTES)
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise ConfigError(f"{option} {path}: {error.strerror or error}; name a TOML file of {what}") from error
+    except RecursionError as error:
+        raise DataError(f"{path}: its values are nested too deeply; write a TOML file of {what}") from error
+    except ValueError as error:  # Includes numbers with thousands of digits, and bytes that are not UTF-8.
+        raise DataError(f"{path}: not a TOML file ({error}); correct it, or name a TOML file of {what}") from error
+
+
+def packaged_toml(package: str, *path: str) -> dict[str, Any]:
+    """Return the content of a TOML file of a package."""
+    return tomllib.loads(resources.files(package).joinpath(*path).read_text(encoding="utf-8"))
+
+
+def packaged_words(package: str, *path: str) -> dict[str, tuple[str, ...]]:
+    """Return the words of each list in a TOML file of a package; each list is one text of words separated by spaces."""
+    return {name: tuple(words.split()) for name, words in packaged_toml(package, *path).items()}

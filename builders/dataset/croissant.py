@@ -16,8 +16,7 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.strict_json import JsonValue
 from builders.dataset.card import Card, licences_of
-from schemas.documents.dataset import Manifest, SplitEntry
-from schemas.documents.item_shape import shape_of
+from schemas.documents.dataset import Manifest, SplitEntry, shape_of
 
 CROISSANT_FILE = "croissant.json"
 _CONFORMS_TO: list[JsonValue] = ["http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"]

@@ -23,6 +23,7 @@ from builders.dataset.croissant import CROISSANT_FILE, render_croissant
 from schemas.documents.base import SCHEMA_VERSION
 from schemas.documents.dataset import (
     FileEntry,
+    Item,
     Manifest,
     Parameter,
     Reject,
@@ -30,8 +31,8 @@ from schemas.documents.dataset import (
     Source,
     SplitEntry,
     Suite,
+    shape_of,
 )
-from schemas.documents.item_shape import Item, shape_of
 from schemas.files import contract, row_files
 from schemas.folders.dataset_folder import MANIFEST, REJECTS
 

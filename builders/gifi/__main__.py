@@ -13,7 +13,7 @@ from biasboard.ground.progress import Report, steps
 from builders.build_command import DatasetVersion, Out, Overwrite, check_input, closing_lines, target_folder
 from builders.dataset.output import Draft, write_dataset
 from builders.gifi import BUILDER, drafts
-from schemas.documents.item_shape import Item
+from schemas.documents.dataset import Item
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 SourceName: TypeAlias = Literal[

@@ -14,8 +14,7 @@ from builders.dataset.output import Draft, DraftSplit, Rule, take_units
 from builders.gifi import BUILDER, languages, published, tagged_sources, tango
 from builders.gifi.embedded import embedded_items, how_built, marked_items
 from builders.gifi.variants import FLAG_RULES, problem_items, text_items
-from schemas.documents.dataset import Reject, Source
-from schemas.documents.item_shape import Item
+from schemas.documents.dataset import Item, Reject, Source
 from schemas.items.assignment import AssignmentItem
 from schemas.items.pronoun_text import PronounTextItem
 from schemas.items.word_problem import WordProblemItem

@@ -14,9 +14,9 @@ from io import StringIO
 from itertools import product
 from typing import Any, cast
 
-from biasboard.ground.toml_files import packaged_toml
+from biasboard.ground.files import packaged_toml
 from builders.gifi.variants import VariantFrame, problem_items, text_items
-from schemas.documents.item_shape import Item
+from schemas.documents.dataset import Item
 from schemas.items.assignment import AssignmentItem
 from schemas.items.marked_text import MarkedTextItem
 from schemas.lexicon.pronoun_template import parse

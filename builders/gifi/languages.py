@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from biasboard.ground.toml_files import packaged_toml
+from biasboard.ground.files import packaged_toml
 from builders.dataset.card import CardTable
 from schemas.items.language_text import LanguageTextItem
 from schemas.lexicon.languages import Language, cases_of_slots, families_in, fill, sources_in

@@ -19,8 +19,7 @@ from biasboard.ground.errors import DataError
 from builders.dataset.inputs import csv_rows
 from builders.dataset.output import Rule
 from builders.gifi.variants import VariantFrame, problem_items, text_items
-from schemas.documents.dataset import Reject
-from schemas.documents.item_shape import Item
+from schemas.documents.dataset import Item, Reject
 from schemas.items.assignment import AssignmentItem, Attribute, StereotypedGender
 from schemas.items.pronoun_text import Antecedent
 from schemas.lexicon import PronounCase, pronoun_families

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from biasboard.ground.errors import import_extra
-from biasboard.ground.toml_files import packaged_words
+from biasboard.ground.files import packaged_words
 from builders.dataset.output import Rule
 from builders.pronoun_case import UnsettledCaseError, case_by_neighbours
 from schemas.lexicon import PronounCase

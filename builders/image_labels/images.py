@@ -12,8 +12,7 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.plain_text import invisible_sign
 from biasboard.ground.progress import Report
 from builders.dataset.output import Rule
-from schemas.documents.dataset import Reject, Source
-from schemas.documents.item_shape import offered_fault
+from schemas.documents.dataset import Reject, Source, offered_fault
 from schemas.files.pictures import decoded, pixels_sha256
 
 MOST_LABELS = 128

@@ -15,8 +15,7 @@ from builders.labelled_text import BUILDER
 from builders.labelled_text.rows import MOST_LABELS, RULES, Texts
 from builders.superni.content_free import english_words_source
 from builders.superni.items import FLAG_RULES, N_BIAS, SPLITS, TaskContent, items_at
-from schemas.documents.dataset import Source
-from schemas.documents.item_shape import offered_fault
+from schemas.documents.dataset import Source, offered_fault
 from schemas.items.label import LabelItem
 
 CONFIG = "texts"

@@ -14,8 +14,7 @@ from builders.dataset.inputs import read_file
 from builders.dataset.output import Rule
 from builders.dataset.own_csv import BROKEN_ROW, Form, OwnRow, OwnTable, read_tables
 from builders.superni.items import Instance
-from schemas.documents.dataset import Reject
-from schemas.documents.item_shape import MOST_OF_NAME, offered_fault
+from schemas.documents.dataset import MOST_OF_NAME, Reject, offered_fault
 
 FORM = Form(
     columns={

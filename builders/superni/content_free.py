@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from biasboard.ground.toml_files import packaged_words
+from biasboard.ground.files import packaged_words
 from builders.dataset.inputs import packaged_source
 from schemas.documents.dataset import Source
 

@@ -13,7 +13,7 @@ from importlib import resources
 from itertools import count
 from typing import Any, TypeVar
 
-from biasboard.ground.toml_files import packaged_toml
+from biasboard.ground.files import packaged_toml
 from builders.superni.items import Instance, SourceTasks, TaskContent
 
 ADDRESS = "builders/superni/texts"

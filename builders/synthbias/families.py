@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, get_args
 
-from biasboard.ground.toml_files import packaged_toml
+from biasboard.ground.files import packaged_toml
 from builders.dataset.card import Annotation, Card, CardTable
 from builders.dataset.inputs import packaged_source
 from builders.dataset.output import Draft, DraftSplit, Rule, take_units

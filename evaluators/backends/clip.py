@@ -41,9 +41,9 @@ from evaluators.backends.transformers.load import (
     load_network,
     precision_of,
 )
-from evaluators.models.encoding import encode
 from evaluators.models.model_files import find_model, opening_arguments
 from evaluators.models.pretrained import load_pretrained
+from evaluators.models.tokenizer import encode
 from schemas.documents.result import Model
 
 if TYPE_CHECKING:

@@ -45,10 +45,9 @@ from evaluators.backends.transformers.load import (
     load_model,
     n_embedded,
 )
-from evaluators.backends.transformers.plain_scoring import WantedToken, batches_of, padded, wanted_logprobs
-from evaluators.models.encoding import encode
+from evaluators.backends.transformers.option_scoring import WantedToken, batches_of, padded, wanted_logprobs
 from evaluators.models.model_files import opening_arguments
-from evaluators.models.tokenizer import local_name, unknown_token
+from evaluators.models.tokenizer import encode, local_name, unknown_token
 from schemas.documents.result import Model
 
 if TYPE_CHECKING:

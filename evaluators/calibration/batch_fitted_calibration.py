@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from evaluators.calibrator import Calibration, Correction, LabelAnswers, prior_ratio
-from evaluators.statistics.certainty import predicted_share
+from evaluators.statistics.option_scores import predicted_share
 
 STRENGTHS = np.linspace(-5.0, 5.0, 101)
 _SAME = 1e-9

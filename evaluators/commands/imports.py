@@ -24,7 +24,7 @@ from biasboard.ground.progress import progress, steps, working
 from evaluators.backend import GenerateRequest, Runtime, check_model_id, identified_model
 from evaluators.benchmark import ImportedAnswers, benchmarks
 from evaluators.commands.export import check_prompt
-from evaluators.commands.printed_results import print_next, report, runs_document
+from evaluators.commands.runs_from_options import print_next, report, runs_document
 from evaluators.harness import CountOptionTokens, Harness, HarnessLog, load_harness
 from evaluators.runs.ask.answer_tables import read_answers
 from evaluators.runs.ask.importing import BACKEND, import_file, match_log, write_imported
@@ -39,16 +39,13 @@ from evaluators.runs.ask.study import (
     scorers_of,
 )
 from evaluators.runs.plan.exported_questions import plan_again
-from evaluators.runs.plan.plan import MAX_FAILURE_RATE, Plan
-from evaluators.runs.plan.selection import select
+from evaluators.runs.plan.plan import MAX_FAILURE_RATE, Plan, select
 from evaluators.scorer import SCORER_HELP, with_scorers
-from evaluators.task import task_for
-from evaluators.task_abilities import ReadsScores
+from evaluators.task import ReadsScores, task_for
 from schemas.documents.record import Record
 from schemas.documents.result import CORRUPTED, Model, Normalisation
 from schemas.folders.dataset_folder import MANIFEST, dataset_at, read_manifest
-from schemas.outputs.documents import FinishedRuns
-from schemas.printed import with_format
+from schemas.outputs.documents import FinishedRuns, with_format
 
 if TYPE_CHECKING:
     from evaluators.models.tokenizer import ModelTokenizer

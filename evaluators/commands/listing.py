@@ -13,8 +13,7 @@ from biasboard.ground.errors import ConfigError
 from biasboard.ground.kinds import BACKENDS, BENCHMARKS, CALIBRATIONS, FORMATS, HARNESSES, PAGES, SCORERS, SHAPES, TASKS
 from biasboard.ground.plain_text import listed
 from biasboard.ground.plugins import PlugIns
-from schemas.outputs.documents import ListedEntry, ListedKind, Listing
-from schemas.printed import with_format
+from schemas.outputs.documents import ListedEntry, ListedKind, Listing, with_format
 
 if TYPE_CHECKING:
     from evaluators.task import Prompt

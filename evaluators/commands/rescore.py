@@ -10,15 +10,14 @@ import typer
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.options import finite
 from biasboard.ground.progress import steps
-from evaluators.commands.printed_results import report, runs_document
+from evaluators.commands.runs_from_options import report, runs_document
 from evaluators.runs.ask.study import VERBOSE, normalisation_named, scorers_of
 from evaluators.runs.measure.rescoring import rescore
 from evaluators.runs.plan.plan import MAX_FAILURE_RATE
 from evaluators.task import load_task
 from schemas.documents.result import Result
 from schemas.folders.run_folder import finished_runs, read_result
-from schemas.outputs.documents import FinishedRuns
-from schemas.printed import with_format
+from schemas.outputs.documents import FinishedRuns, with_format
 
 MOST_CHANGES = 20
 

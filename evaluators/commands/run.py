@@ -12,8 +12,7 @@ from biasboard.ground.command_line import ANSWERS_KEPT, one_line_errors
 from biasboard.ground.options import with_options
 from evaluators.backend_options import COST_PANEL, BackendOptions
 from evaluators.runs.ask.study import DATASET_HELP, ITEMS_PANEL, VERBOSE, RunChoice, Study
-from schemas.outputs.documents import FinishedRuns, RunEstimates
-from schemas.printed import Printed, with_format
+from schemas.outputs.documents import FinishedRuns, Printed, RunEstimates, with_format
 
 _DRY_RUN = typer.Option(
     "--dry-run",

@@ -17,7 +17,7 @@ from biasboard.ground.errors import RunError
 from evaluators.backend import Answers, Backend, ChoiceRequest, Response, open_backend
 from evaluators.backend_options import BackendOptions
 from schemas.documents.record import Exchange
-from schemas.files.record_hashes import as_hash
+from schemas.files.record_columns import as_hash
 
 # Nats per square root of an option's number of tokens, with which rounding errors grow. A wrong token or mask adds far
 # more.

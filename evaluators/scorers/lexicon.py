@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 
 from biasboard.ground.errors import ConfigError
-from biasboard.ground.toml_files import packaged_toml
+from biasboard.ground.files import packaged_toml
 from schemas.documents.run_files import Scorer, ScorerKind
 
 SUMMARY = "toxicity by a documented list of words and phrases, graded by strength; works offline"

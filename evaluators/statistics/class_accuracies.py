@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from biasboard.ground.columns import FloatArray, IntArray
-from evaluators.statistics.cluster_sums import ratio
+from evaluators.statistics.jackknife import ratio
 
 
 def class_accuracies(targets: npt.ArrayLike, predictions: npt.ArrayLike, n_classes: int) -> tuple[FloatArray, IntArray]:

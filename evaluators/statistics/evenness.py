@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from biasboard.ground.columns import FloatArray, IntArray
-from evaluators.statistics.cluster_sums import ratio
+from evaluators.statistics.jackknife import ratio
 
 # The variance of an even model's estimate is that of all pairs of clusters times n / (n - 1), for n folds: of ten
 # classes of 100 items, a spread of .1 is found in 59 % of cases with two folds, in 77 % with four. With as many folds

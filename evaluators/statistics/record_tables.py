@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from biasboard.ground.columns import BoolArray, Coded, FloatArray, IntArray
-from evaluators.statistics.cluster_sums import ratio, sums_and_numbers
-from evaluators.statistics.jackknife import Crossing
+from evaluators.statistics.jackknife import Crossing, ratio, sums_and_numbers
 from schemas.documents.record import Record
 from schemas.documents.run_files import FittedCorrection
 from schemas.files.record_columns import RecordColumns

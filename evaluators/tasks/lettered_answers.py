@@ -35,8 +35,13 @@ import re
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from evaluators.tasks.answer_lines import AnswerReading, has_unknown_symbol, visible_lines
-from evaluators.tasks.refusals import answer_phrases, declines_to_answer
+from evaluators.tasks.answer_lines import (
+    AnswerReading,
+    answer_phrases,
+    declines_to_answer,
+    has_unknown_symbol,
+    visible_lines,
+)
 
 UNDETERMINED = "undetermined"
 """Outcome of the option which says that the question cannot be answered."""

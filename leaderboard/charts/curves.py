@@ -9,8 +9,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from biasboard.ground.charts.drawing import DASHED, FIRST, MUTED, SERIES, TEXT, Chart, Drawing, width_of
-from biasboard.ground.charts.planes import LINE_HEIGHT, Dot, Plane, number_text, row_names, shortened, spread, ticks
+from biasboard.ground.charts import (
+    DASHED,
+    FIRST,
+    LINE_HEIGHT,
+    MUTED,
+    SERIES,
+    TEXT,
+    Chart,
+    Dot,
+    Drawing,
+    Plane,
+    number_text,
+    row_names,
+    shortened,
+    spread,
+    ticks,
+    width_of,
+)
 from leaderboard.charts.rows import Panel, interval_of
 from leaderboard.ranking.rank_ranges import rank_correlation
 from schemas.documents.result import Metric

@@ -5,8 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from biasboard.ground.charts.drawing import DOTTED, INK, MUTED, N_INKED, PAPER, STEPS, TEXT, Chart, Drawing, width_of
-from biasboard.ground.charts.planes import LINE_HEIGHT, row_names
+from biasboard.ground.charts import (
+    DOTTED,
+    INK,
+    LINE_HEIGHT,
+    MUTED,
+    N_INKED,
+    PAPER,
+    STEPS,
+    TEXT,
+    Chart,
+    Drawing,
+    row_names,
+    width_of,
+)
 from biasboard.ground.plain_text import printed
 
 # A number such as .45 fits a column, and twelve columns with names of models a phone.

@@ -6,8 +6,22 @@ import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from biasboard.ground.charts.drawing import FIRST, MUTED, SECOND, SERIES, SHAPES, TEXT, Chart, Drawing
-from biasboard.ground.charts.planes import LINE_HEIGHT, Dot, Plane, row_names, shortened, ticks
+from biasboard.ground.charts import (
+    FIRST,
+    LINE_HEIGHT,
+    MUTED,
+    SECOND,
+    SERIES,
+    SHAPES,
+    TEXT,
+    Chart,
+    Dot,
+    Drawing,
+    Plane,
+    row_names,
+    shortened,
+    ticks,
+)
 from schemas.documents.result import Metric
 
 _WIDTH, _STEP = 230, 16

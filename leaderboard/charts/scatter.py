@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Literal, NamedTuple, TypeAlias
 
-from biasboard.ground.charts.drawing import DASHED, DOTTED, FIRST, MUTED, SECOND, THIRD, Chart, Drawing, width_of
-from biasboard.ground.charts.planes import Dot, Plane
+from biasboard.ground.charts import DASHED, DOTTED, FIRST, MUTED, SECOND, THIRD, Chart, Dot, Drawing, Plane, width_of
 from leaderboard.charts.rows import interval_of, span
 from schemas.documents.result import Metric
 

@@ -28,8 +28,7 @@ from leaderboard.verify.entries import Root
 from leaderboard.verify.keys import embedded_folder, open_book
 from leaderboard.verify.loading import load
 from leaderboard.verify.submissions import read_register
-from schemas.outputs.documents import BenchmarkCounts, BuiltBoard, OwnResults, SetAside
-from schemas.printed import with_format
+from schemas.outputs.documents import BenchmarkCounts, BuiltBoard, OwnResults, SetAside, with_format
 
 _MOST = 2_000
 """Number of characters of a reason after which the rest is cut off."""

@@ -24,7 +24,7 @@ from leaderboard.verify.board_files import accepted_results, keys_folder, site_f
 from leaderboard.verify.entries import Root, label_of
 from leaderboard.verify.keys import open_book
 from schemas.documents.model_summary import ModelSummary
-from schemas.printed import with_format
+from schemas.outputs.documents import with_format
 
 
 @one_line_errors()

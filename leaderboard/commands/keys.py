@@ -13,9 +13,8 @@ from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.progress import progress
 from evaluators.benchmark import load_benchmark
-from evaluators.runs.measure.answer_keys import key_of_dataset
-from evaluators.runs.plan.plan import NoExamplesError
-from evaluators.runs.plan.selection import shape_listed
+from evaluators.runs.measure.stored_results import key_of_dataset
+from evaluators.runs.plan.plan import NoExamplesError, shape_listed
 from evaluators.task import Prompt, UnfitPromptError, tasks_for
 from leaderboard.verify.board_files import KEYS
 from leaderboard.verify.keys import write_key

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from biasboard.ground.charts.planes import shortened
+from biasboard.ground.charts import shortened
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.plain_text import escaped
 from leaderboard.pages.exports import to_csv

@@ -32,8 +32,7 @@ from leaderboard.verify.keys import open_book
 from leaderboard.verify.submissions import read_register, why_not_owner
 from leaderboard.verify.verdicts import REPORTED, UNCOMPARED, judge
 from schemas.folders.run_folder import RESULT, read_result
-from schemas.outputs.documents import Verdict, Verdicts
-from schemas.printed import Printed, as_json, with_format
+from schemas.outputs.documents import Printed, Verdict, Verdicts, as_json, with_format
 
 EXIT_ACCEPTED, EXIT_REJECTED, EXIT_WARNED = 0, 1, 2
 

@@ -33,7 +33,7 @@ from leaderboard.benchmark_pages import load_pages
 from leaderboard.result_format import Addresses, ResultFormat, VerifiedResult
 from schemas.documents.record import Exchange, Reading, Record, exchange_sha256
 from schemas.documents.result import Metric, Signature, name_with_group
-from schemas.files.record_hashes import as_hash, hashed
+from schemas.files.record_columns import as_hash, hashed
 from schemas.folders.run_folder import read_parts
 
 _SCHEMA = "0.3.0"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from biasboard.ground.charts.drawing import Chart
+from biasboard.ground.charts import Chart
 from evaluators.benchmark import PartSource
 from leaderboard.benchmark_figures import (
     BumpChart,

@@ -16,8 +16,7 @@ from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.progress import Report, silent
 from evaluators.runs.measure.measuring import metric_definitions, read_inputs
 from evaluators.statistics.class_accuracies import mean_accuracy
-from evaluators.task import load_task
-from evaluators.task_abilities import ClassReport, CorrectedClasses, ReportsLabels
+from evaluators.task import ClassReport, CorrectedClasses, ReportsLabels, load_task
 from leaderboard.pages.addresses import model_page, permalink, result_anchor
 from leaderboard.pages.answers import ResultExamples, make_answers
 from leaderboard.pages.exports import DownloadTable, Files, Line

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from biasboard.ground.charts.drawing import LEAST_SHOWN, Chart
+from biasboard.ground.charts import LEAST_SHOWN, Chart
 from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark_pages import Column, load_pages
 from leaderboard.charts.rows import RowValue, dots

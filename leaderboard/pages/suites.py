@@ -18,8 +18,7 @@ from biasboard.ground.strict_json import JsonValue
 from evaluators.benchmark import load_benchmark
 from evaluators.metric import MetricInputs
 from evaluators.runs.measure.measuring import Measurement, metric_definitions, read_inputs
-from evaluators.task import load_task
-from evaluators.task_abilities import PartReport, ReportsLabels
+from evaluators.task import PartReport, ReportsLabels, load_task
 from leaderboard.benchmark_pages import Column
 from leaderboard.pages.addresses import dataset_page, permalink
 from leaderboard.pages.choice_keys import result_id

@@ -8,8 +8,14 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from evaluators.benchmark import load_benchmark
-from evaluators.runs.measure.example_sets import set_tables
-from evaluators.runs.measure.index_values import Index, ModelResults, ScoredResult, index_of, results_by_model
+from evaluators.runs.measure.index_values import (
+    Index,
+    ModelResults,
+    ScoredResult,
+    index_of,
+    results_by_model,
+    set_tables,
+)
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.ranking.duplicates import precedence
 from leaderboard.ranking.gates import MIN_ANSWERED, in_config, is_settled, why_own_shut, why_unranked

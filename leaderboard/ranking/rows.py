@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from evaluators.benchmark import Part, load_benchmark
-from evaluators.runs.measure.example_sets import SetTable
-from evaluators.runs.measure.index_values import Index
+from evaluators.runs.measure.index_values import Index, SetTable
 from evaluators.scorer import WORD_LISTS
 from evaluators.statistics.jackknife import Deviations
 from leaderboard.benchmark_pages import Column

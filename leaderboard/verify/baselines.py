@@ -21,16 +21,12 @@ from evaluators.backend_options import BackendOptions
 from evaluators.baseline import Baseline
 from evaluators.benchmark import load_benchmark
 from evaluators.metric import NO_INPUTS, MetricInputs
-from evaluators.runs.measure.answer_keys import has_known_requests
-from evaluators.runs.measure.baseline_answers import BaselineAnswers
-from evaluators.runs.measure.baseline_gate import GateCheck, Reference, applying_gate
-from evaluators.runs.measure.finish import environment
-from evaluators.runs.measure.measuring import Measurement
+from evaluators.runs.measure.baseline_gate import BaselineAnswers, GateCheck, Reference, applying_gate
+from evaluators.runs.measure.measuring import Measurement, environment
+from evaluators.runs.measure.stored_results import has_known_requests
 from evaluators.runs.plan.plan import normalisation_of, run_command, run_folder
-from evaluators.scorer import TextScorer, quick_scorers
-from evaluators.task import Task, load_task, prompt_of
-from evaluators.task_abilities import ReadsScores
-from evaluators.text_scores import TextScores
+from evaluators.scorer import TextScorer, TextScores, quick_scorers
+from evaluators.task import ReadsScores, Task, load_task, prompt_of
 from leaderboard.verify.entries import Entry, as_json, entry_from, measured
 from leaderboard.verify.intake import FAULTS
 from leaderboard.verify.isolation import isolated
@@ -39,8 +35,7 @@ from schemas.documents.base import as_row, from_values
 from schemas.documents.result import Counts, Usage, metric_key
 from schemas.documents.run_files import text_sha256
 from schemas.files import contract
-from schemas.files.record_columns import RecordColumns, Tally
-from schemas.files.record_hashes import answers_sha256, joined_sha256
+from schemas.files.record_columns import RecordColumns, Tally, answers_sha256, joined_sha256
 from schemas.folders.run_folder import StoredParts, verified_parts
 
 _KIND = "rows of baselines"

@@ -19,16 +19,14 @@ from evaluators.adapter_set import base_identity
 from evaluators.backend import GenerateRequest, check_model_id, identified_by, model_identity
 from evaluators.backend_options import PRECISIONS
 from evaluators.runs.ask.importing import BACKEND, IDENTIFIED
-from evaluators.runs.measure.answer_keys import has_known_requests
 from evaluators.runs.measure.recording import why_too_long
+from evaluators.runs.measure.stored_results import has_known_requests
 from evaluators.statistics.option_scores import MOST_TOGETHER, exclude_each_other, why_impossible
-from evaluators.task import Prompt, Task, load_task, prompt_of
-from evaluators.task_abilities import ShowsExamples, TrainsAdapters
+from evaluators.task import Prompt, ShowsExamples, Task, TrainsAdapters, load_task, prompt_of
 from schemas.documents.adapters import Adapters
 from schemas.documents.record import Exchange, Record, choice_sha256
 from schemas.documents.result import TOLERANCE, Model, Result, Signature
-from schemas.files.record_columns import RecordColumns
-from schemas.files.record_hashes import is_hashed
+from schemas.files.record_columns import RecordColumns, is_hashed
 from schemas.folders.run_folder import ADAPTERS, SUBMIT_AGAIN, read_adapters
 
 _NO_EXAMPLES = hashlib.sha256().hexdigest()

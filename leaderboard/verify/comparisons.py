@@ -20,13 +20,10 @@ from evaluators.models.parity import answers, differing, rounded_again, toleranc
 from evaluators.runs.measure.measuring import retired_names, under_present_names
 from evaluators.runs.measure.recording import exchange_of, storable
 from evaluators.runs.measure.stored_results import sums_of, write_without_texts
-from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.selection import select
-from evaluators.scorer import TextScorer
+from evaluators.runs.plan.plan import Plan, select
+from evaluators.scorer import TextScorer, read_scores
 from evaluators.statistics.leaning import find_lean
-from evaluators.task import Prompt, load_task, prompt_of
-from evaluators.task_abilities import ReadsScores
-from evaluators.text_scores import read_scores
+from evaluators.task import Prompt, ReadsScores, load_task, prompt_of
 from leaderboard.verify.entries import Root
 from leaderboard.verify.intake import FAULTS, read_untrusted, results_in
 from leaderboard.verify.isolation import StoppedWork, isolated

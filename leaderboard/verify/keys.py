@@ -25,16 +25,15 @@ from biasboard.ground.files import check_readable, held, replacing, sha256_file
 from biasboard.ground.memory import Memory, code_sha256, machine_memory
 from biasboard.ground.plugins import HINT
 from evaluators.benchmark import benchmarks
-from evaluators.runs.measure.answer_keys import MadeKey, has_known_requests, item_hashes_in, key_name, key_of_dataset
 from evaluators.runs.measure.recording import first_asked
+from evaluators.runs.measure.stored_results import MadeKey, has_known_requests, item_hashes_in, key_name, key_of_dataset
 from evaluators.task import load_task, prompt_of
 from leaderboard.verify.entries import Match
 from schemas.documents.board import AnswerKey, KeyPart
 from schemas.documents.dataset import Manifest
 from schemas.documents.result import Signature
 from schemas.files import contract
-from schemas.files.record_columns import RecordColumns
-from schemas.files.record_hashes import asked_sha256, item_hashes, items_sha256
+from schemas.files.record_columns import RecordColumns, asked_sha256, item_hashes, items_sha256
 from schemas.folders.dataset_folder import MANIFEST, read_manifest
 
 

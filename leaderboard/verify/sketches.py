@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from biasboard.ground.columns import Column, IntArray
 from schemas.documents.result import Result
-from schemas.files.record_columns import RecordColumns
-from schemas.files.record_hashes import as_hash, is_hashed
+from schemas.files.record_columns import RecordColumns, as_hash, is_hashed
 
 Odds: TypeAlias = npt.NDArray[np.float32]
 Codes: TypeAlias = npt.NDArray[np.uint32]

@@ -22,7 +22,7 @@ from leaderboard.verify.loading import Loaded, verified_apart
 from leaderboard.verify.sketches import Sketch, SketchMaker, asked
 from leaderboard.verify.submissions import appearance, changes, place_for, read_submission
 from schemas.documents.result import Result, metric_key
-from schemas.files.record_hashes import answers_sha256, joined_sha256
+from schemas.files.record_columns import answers_sha256, joined_sha256
 from schemas.folders.run_folder import RESULT, find_runs, read_parts
 from schemas.outputs.documents import Verdict
 

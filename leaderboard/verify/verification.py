@@ -16,13 +16,11 @@ from evaluators.metric import MetricInputs
 from evaluators.runs.measure.baseline_gate import applying_gate
 from evaluators.runs.measure.measuring import retired_names
 from evaluators.runs.measure.stored_results import measurement_of, stored_references, sums_of
-from evaluators.scorer import TextScorer, quick_scorers
+from evaluators.scorer import TextScorer, TextScores, quick_scorers, read_scores
 from evaluators.statistics.jackknife import METHODS
 from evaluators.statistics.option_scores import FirstTokenShares
 from evaluators.statistics.unread_samples import UnsettledShares, settled
-from evaluators.task import load_task
-from evaluators.task_abilities import MeasuresParts, ReadsScores
-from evaluators.text_scores import TextScores, read_scores
+from evaluators.task import MeasuresParts, ReadsScores, load_task
 from leaderboard.verify.baselines import gate_references
 from leaderboard.verify.checks import brings_options, check_claims, check_records, check_training
 from leaderboard.verify.entries import Entry, ExampleChoice, Root, measured
@@ -40,8 +38,7 @@ from schemas.documents.result import (
     same_interval,
 )
 from schemas.documents.run_files import text_sha256
-from schemas.files.record_columns import RecordColumns, Tally
-from schemas.files.record_hashes import answers_sha256, items_sha256, joined_sha256
+from schemas.files.record_columns import RecordColumns, Tally, answers_sha256, items_sha256, joined_sha256
 from schemas.folders.run_folder import ADAPTERS, CORRECTIONS, RESCORE_TEXTS, StoredParts, read_corrections, read_parts
 
 _MOST_UNKNOWN = 5_000

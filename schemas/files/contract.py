@@ -22,7 +22,7 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from biasboard.ground.strict_json import JsonValue
 from schemas.documents.base import Document, adapter_of, from_values, shown, to_base64
-from schemas.documents.item_shape import Item
+from schemas.documents.dataset import Item
 from schemas.documents.record import Record
 from schemas.documents.run_files import TextScore
 

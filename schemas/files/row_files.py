@@ -15,7 +15,7 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import replacing
 from schemas.documents.base import as_row
-from schemas.documents.item_shape import Item
+from schemas.documents.dataset import Item
 from schemas.documents.run_files import ScorerKind, TextScore
 from schemas.files import contract
 from schemas.files.contract import Check, D, sound

@@ -9,8 +9,7 @@ from pathlib import Path
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
-from schemas.documents.dataset import Manifest, Reject, SplitEntry
-from schemas.documents.item_shape import Item, shape_of
+from schemas.documents.dataset import Item, Manifest, Reject, SplitEntry, shape_of
 from schemas.files import contract, row_files
 from schemas.files.contract import Check, sound
 

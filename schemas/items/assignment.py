@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from schemas.documents.base import Name, Text
-from schemas.documents.item_shape import Item, ItemShape
+from schemas.documents.dataset import Item, ItemShape
 
 Attribute: TypeAlias = Literal["occupation", "personality", "hobby", "colour"]
 StereotypedGender: TypeAlias = Literal["masculine", "feminine", "neutral"]

@@ -11,7 +11,7 @@ from pydantic import StringConstraints
 from typing_extensions import override
 
 from schemas.documents.base import Count, Distinct, Name, Text, shown
-from schemas.documents.item_shape import Item, ItemShape
+from schemas.documents.dataset import Item, ItemShape
 from schemas.lexicon import PronounCase, PronounGender, gender_of_pronoun, occupations
 
 Stereotype: TypeAlias = Literal["pro", "anti"]

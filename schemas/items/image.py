@@ -12,7 +12,7 @@ from pydantic import StringConstraints
 from typing_extensions import override
 
 from schemas.documents.base import Distinct, EncodedImage, Name, Positive, Sha256, Text
-from schemas.documents.item_shape import Item, ItemShape
+from schemas.documents.dataset import Item, ItemShape
 from schemas.files.pictures import has_known_format
 
 NoContent: TypeAlias = Literal["grey", "black", "white", "noise"]

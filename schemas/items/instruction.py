@@ -12,7 +12,7 @@ from typing_extensions import override
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from schemas.documents.base import Count, Name, Text
-from schemas.documents.item_shape import Item, ItemShape
+from schemas.documents.dataset import Item, ItemShape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

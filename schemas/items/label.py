@@ -11,7 +11,7 @@ from pydantic import StringConstraints
 from typing_extensions import override
 
 from schemas.documents.base import Distinct, Name, Text
-from schemas.documents.item_shape import Item, ItemShape
+from schemas.documents.dataset import Item, ItemShape
 
 ContentFree: TypeAlias = Literal["placeholder", "random_words", "english_words"]
 """Kinds of inputs without content: a placeholder such as ``N/A``, words drawn from the inputs of the task, or words

@@ -11,7 +11,7 @@ from annotated_types import MinLen
 from typing_extensions import override
 
 from schemas.documents.base import Text
-from schemas.documents.item_shape import Item, ItemShape
+from schemas.documents.dataset import Item, ItemShape
 from schemas.lexicon.languages import LANGUAGE_CODES, Language, families_in, families_with
 
 

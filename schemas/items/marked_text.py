@@ -9,7 +9,7 @@ from typing import Literal
 from typing_extensions import override
 
 from schemas.documents.base import Text
-from schemas.documents.item_shape import ItemShape
+from schemas.documents.dataset import ItemShape
 from schemas.items.pronoun_text import PronounTextItem
 
 

@@ -10,7 +10,7 @@ from annotated_types import MaxLen, MinLen
 from typing_extensions import override
 
 from schemas.documents.base import Distinct, Name, Text
-from schemas.documents.item_shape import Item, ItemShape
+from schemas.documents.dataset import Item, ItemShape
 
 MOST_OPTIONS = 8
 """Largest number of options: answers are read by the letters A to H."""

@@ -10,7 +10,7 @@ from annotated_types import MinLen
 from typing_extensions import override
 
 from schemas.documents.base import Name, Text
-from schemas.documents.item_shape import Item, ItemShape
+from schemas.documents.dataset import Item, ItemShape
 from schemas.lexicon import PronounCase, PronounFamilyName
 from schemas.lexicon.pronoun_template import variant_problems
 

@@ -11,7 +11,7 @@ from pydantic import StringConstraints
 from typing_extensions import override
 
 from schemas.documents.base import Name, Text
-from schemas.documents.item_shape import Item, ItemShape
+from schemas.documents.dataset import Item, ItemShape
 from schemas.lexicon import PronounCase, PronounFamilyName
 from schemas.lexicon.pronoun_template import variant_problems
 

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from biasboard.ground.errors import DataError
-from biasboard.ground.toml_files import packaged_toml
+from biasboard.ground.files import packaged_toml
 
 Language: TypeAlias = Literal["german", "spanish", "french"]
 LANGUAGE_CODES: Mapping[Language, str] = MappingProxyType({"german": "de", "spanish": "es", "french": "fr"})

@@ -25,8 +25,7 @@ from typing import Any
 from biasboard.ground import strict_json
 from evaluators.backend import Capability, ChoiceRequest, Request, Response
 from evaluators.runs.ask.pipeline import RunOptions, run
-from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.selection import select
+from evaluators.runs.plan.plan import Plan, select
 from evaluators.task import load_task, prompt_of
 from schemas.files import contract, row_files
 from schemas.folders.dataset_folder import read_manifest

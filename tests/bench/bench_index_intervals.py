@@ -15,9 +15,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from biasboard.ground.columns import FloatArray
-from evaluators.statistics.cluster_sums import ratio
 from evaluators.statistics.evenness import N_FOLDS
-from evaluators.statistics.jackknife import STUDENT, Deviations, deviations_of, interval_of, joined
+from evaluators.statistics.jackknife import STUDENT, Deviations, deviations_of, interval_of, joined, ratio
 from evaluators.tasks.pronouns.family_rates import FAMILIES, evenness
 from tests.bench.bench_evenness import spread_out
 

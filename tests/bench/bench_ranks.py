@@ -13,8 +13,16 @@ import numpy as np
 import pytest
 
 from biasboard.ground.columns import FloatArray, IntArray
-from evaluators.statistics.cluster_sums import one_value_each, ratio
-from evaluators.statistics.jackknife import STUDENT, WILSON, Crossing, Deviations, deviations_of, interval_of
+from evaluators.statistics.jackknife import (
+    STUDENT,
+    WILSON,
+    Crossing,
+    Deviations,
+    deviations_of,
+    interval_of,
+    one_value_each,
+    ratio,
+)
 from evaluators.statistics.record_tables import mean
 from leaderboard.ranking.rank_ranges import Contender, Ranking, rank
 

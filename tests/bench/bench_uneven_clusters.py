@@ -14,9 +14,17 @@ import numpy as np
 import pytest
 
 from biasboard.ground.columns import FloatArray, IntArray
-from evaluators.statistics.cluster_sums import sum_by_cluster
 from evaluators.statistics.evenness import N_FOLDS, deal
-from evaluators.statistics.jackknife import STUDENT, WILSON, Crossing, Deviations, deviations_of, interval_of, joined
+from evaluators.statistics.jackknife import (
+    STUDENT,
+    WILSON,
+    Crossing,
+    Deviations,
+    deviations_of,
+    interval_of,
+    joined,
+    sum_by_cluster,
+)
 from evaluators.statistics.record_tables import mean
 from evaluators.tasks.pronouns.family_rates import FAMILIES, evenness
 from leaderboard.ranking.rank_ranges import Contender, Ranking, rank

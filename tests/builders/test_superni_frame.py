@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from biasboard.ground.toml_files import packaged_words
+from biasboard.ground.files import packaged_words
 from builders.superni.content_free import InputMarkers, Marker, english_texts, find_frame, random_texts
 
 SENTENCES = [f"Sentence 1: there are {n} {'big ' * (n % 3)}trees\nSentence 2: it is so {n}" for n in range(60)]

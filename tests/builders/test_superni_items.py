@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from biasboard.ground.toml_files import packaged_toml
+from biasboard.ground.files import packaged_toml
 from builders.superni import embedded
 from builders.superni.items import (
     FEW_TEST,

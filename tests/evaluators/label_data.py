@@ -14,8 +14,7 @@ from builders.dataset.output import DraftSplit, write_dataset
 from evaluators.backend import ChoiceRequest, Response
 from evaluators.runs.measure.measuring import Measurement
 from evaluators.runs.measure.recording import exchange_of, records_of
-from evaluators.runs.plan.plan import Plan, PlannedPart
-from evaluators.runs.plan.selection import select
+from evaluators.runs.plan.plan import Plan, PlannedPart, select
 from evaluators.tasks.labels.classification_task import TASK
 from schemas.documents.dataset import Suite
 from schemas.documents.record import Reading, Record

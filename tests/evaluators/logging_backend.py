@@ -28,8 +28,7 @@ from evaluators.backend import (
     identified_model,
 )
 from evaluators.runs.ask.pipeline import RunOptions, run
-from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.selection import select
+from evaluators.runs.plan.plan import Plan, select
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.documents.record import ExchangeStatus

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from biasboard.ground import strict_json
 from evaluators.task import Task
-from schemas.documents.item_shape import Item
+from schemas.documents.dataset import Item
 from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import Normalisation
 from schemas.files import contract, row_files

@@ -16,8 +16,7 @@ import pytest
 
 from evaluators.backend import ChoiceRequest, Request, Response
 from evaluators.runs.plan.exported_questions import question_id
-from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.selection import select, shape_listed
+from evaluators.runs.plan.plan import Plan, select, shape_listed
 from evaluators.task import task_for
 from leaderboard.ranking.gates import why_unranked
 from leaderboard.verify.entries import Root

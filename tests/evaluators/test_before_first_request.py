@@ -19,8 +19,7 @@ from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.transformers_backend import open_backend
 from evaluators.runs.ask.context_limit import check_context
 from evaluators.runs.plan.earlier_answers import AnswerStores
-from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.selection import select
+from evaluators.runs.plan.plan import Plan, select
 from evaluators.stores.store import read_answers
 from evaluators.task import load_task
 from schemas.folders.dataset_folder import read_manifest

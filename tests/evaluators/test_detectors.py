@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from evaluators.task import load_task
-from evaluators.tasks.pronouns.detectors.echo import without_echo
-from evaluators.tasks.pronouns.detectors.final_number import final_number, published_number
-from evaluators.tasks.pronouns.detectors.first_pronoun import first_families, first_family_published, pronouns_of
-from evaluators.tasks.refusals import (
+from evaluators.tasks.answer_lines import (
     PUBLISHED_PREFIXES_CONTINUATION,
     is_refusal,
 )
+from evaluators.tasks.pronouns.detectors.echo import without_echo
+from evaluators.tasks.pronouns.detectors.final_number import final_number, published_number
+from evaluators.tasks.pronouns.detectors.first_pronoun import first_families, first_family_published, pronouns_of
 from tests.evaluators.pronoun_records import recorded, sentences
 
 CURLY = "\N{RIGHT SINGLE QUOTATION MARK}"

@@ -16,8 +16,7 @@ from evaluators.backend import OF_LANGUAGE_MODELS, TokenCount
 from evaluators.runs.ask.pipeline import Finished, RunOptions, run
 from evaluators.runs.plan.earlier_answers import AnswerStores
 from evaluators.runs.plan.estimate import Estimate, estimate, sampled_estimate
-from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.selection import Selection, select
+from evaluators.runs.plan.plan import Plan, Selection, select
 from evaluators.task import Prompt, prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.folders.dataset_folder import read_manifest

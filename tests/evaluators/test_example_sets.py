@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from evaluators.benchmark import PartSource, ShownContext
-from evaluators.runs.measure.example_sets import SetTable, set_tables
-from evaluators.runs.measure.index_values import ModelResults, ScoredResult
+from evaluators.runs.measure.index_values import ModelResults, ScoredResult, SetTable, set_tables
 from schemas.documents.result import Result
 from tests.schemas.examples import result
 

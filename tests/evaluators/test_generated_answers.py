@@ -15,8 +15,7 @@ from biasboard.ground.memory import Memory
 from evaluators.backend import Capability, GenerateRequest, Request, Response
 from evaluators.runs.ask.pipeline import RunOptions, run
 from evaluators.runs.measure.rescoring import rescore
-from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.selection import select
+from evaluators.runs.plan.plan import Plan, select
 from evaluators.task import Asked, prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
 from leaderboard.verify.entries import Entry, Root

@@ -14,8 +14,7 @@ from builders.gifi import published
 from evaluators.benchmark import AnswerFile, ImportedAnswers
 from evaluators.runs.ask.importing import import_file
 from evaluators.runs.measure.measuring import compute_metrics
-from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.selection import SelectedPart, Selection
+from evaluators.runs.plan.plan import Plan, SelectedPart, Selection
 from evaluators.task import Task, load_task
 from evaluators.tasks.pronouns.assignment_metrics import absolute_evenness, squared_evenness
 from evaluators.tasks.pronouns.assignment_task import TASK as ASSIGNMENT
@@ -26,7 +25,7 @@ from evaluators.tasks.pronouns.recognition_task import TASK as RECOGNITION
 from evaluators.tasks.pronouns.word_problem_metrics import permutation_p_value
 from evaluators.tasks.pronouns.word_problem_task import TASK as WORD_PROBLEM
 from evaluators.tasks.pronouns.word_problem_task import WordProblemTable
-from schemas.documents.item_shape import Item
+from schemas.documents.dataset import Item
 from schemas.documents.record import Record
 from schemas.files import row_files
 from schemas.lexicon import pronoun_families

@@ -16,8 +16,7 @@ from biasboard.ground import strict_json
 from builders.dataset.output import DraftSplit, write_dataset
 from evaluators.backend import GenerateRequest
 from evaluators.runs.ask.pipeline import RunOptions, run
-from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.selection import select
+from evaluators.runs.plan.plan import Plan, select
 from evaluators.task import Asked
 from evaluators.tasks.instructions.instruction_task import TASK
 from leaderboard.verify.entries import Root

@@ -15,8 +15,7 @@ from biasboard.ground.errors import ConfigError
 from evaluators.backend import ChoiceRequest, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.models.chat_template import TemplateFrame
-from evaluators.models.encoding import encode
-from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer
+from evaluators.models.tokenizer import ModelTokenizer, encode, load_tokenizer
 from leaderboard.verify.comparisons import rerun
 from tests.evaluators.asking import answers_of
 from tests.evaluators.fake_endpoint import save_tokenizer

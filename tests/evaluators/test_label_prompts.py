@@ -12,9 +12,8 @@ import pytest
 from biasboard.ground.errors import ConfigError
 from evaluators.backend import ChoiceRequest
 from evaluators.runs.ask.study import Study
-from evaluators.runs.measure.answer_keys import key_of_dataset
-from evaluators.runs.plan.plan import NoExamplesError, Plan
-from evaluators.runs.plan.selection import select
+from evaluators.runs.measure.stored_results import key_of_dataset
+from evaluators.runs.plan.plan import NoExamplesError, Plan, select
 from evaluators.task import Asked
 from evaluators.tasks.labels.classification_task import TASK
 from evaluators.tasks.labels.label_prompts import (

@@ -15,8 +15,8 @@ from evaluators.calibration.reweighting.gini_calibration import CALIBRATION
 from evaluators.calibrator import Correction, LabelAnswers
 from evaluators.metric import NO_INPUTS, MetricInputs
 from evaluators.runs.measure.measuring import Measurement
-from evaluators.statistics.certainty import predicted_share
 from evaluators.statistics.class_accuracies import sen_welfare
+from evaluators.statistics.option_scores import predicted_share
 from evaluators.tasks.labels.label_answers import label_answers
 from schemas.documents.record import Record
 from schemas.documents.run_files import FittedCorrection

@@ -17,8 +17,7 @@ from evaluators.backend_options import BackendOptions
 from evaluators.runs.ask.pipeline import RunOptions, run
 from evaluators.runs.measure.measuring import Measurement
 from evaluators.runs.measure.recording import records_of
-from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.selection import select
+from evaluators.runs.plan.plan import Plan, select
 from evaluators.task import Asked
 from evaluators.tasks.labels.classification_task import TASK
 from evaluators.tasks.labels.label_answers import SHOWN

@@ -14,8 +14,7 @@ from evaluators.backend import OF_LANGUAGE_MODELS, Request
 from evaluators.runs.ask.context_limit import check_context, longest_bytes
 from evaluators.runs.ask.study import Study
 from evaluators.runs.plan.earlier_answers import AnswerStores
-from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.selection import select
+from evaluators.runs.plan.plan import Plan, select
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.folders.dataset_folder import read_manifest

@@ -12,7 +12,7 @@ from biasboard.ground.errors import ConfigError
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.masked import MaskedBackend, open_backend
-from evaluators.backends.transformers.plain_scoring import wanted_logprobs
+from evaluators.backends.transformers.option_scoring import wanted_logprobs
 from schemas.folders.run_folder import read_run
 from tests import commands
 from tests.evaluators.asking import all_answers_of, answers_of

@@ -23,8 +23,7 @@ from evaluators.backends.transformers.packed_scoring import (
 from evaluators.backends.transformers.transformers_backend import open_backend
 from evaluators.models.tokenizer import TokenRows, load_tokenizer
 from evaluators.runs.ask.pipeline import RunOptions, run
-from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.selection import select
+from evaluators.runs.plan.plan import Plan, select
 from evaluators.stores.store import ResponseStore
 from evaluators.task import Asked, prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK

@@ -20,8 +20,7 @@ from biasboard.ground.errors import ConfigError, RunError
 from evaluators.backend import OF_LANGUAGE_MODELS, Capability, ChoiceRequest, Events, Request, Response, Sent
 from evaluators.runs.ask.pipeline import RunOptions
 from evaluators.runs.ask.pipeline import run as run_plan
-from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.selection import select
+from evaluators.runs.plan.plan import Plan, select
 from evaluators.stores import store as store_module
 from evaluators.stores.store import ResponseStore, read_answers
 from evaluators.task import Asked, prompt_of

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evaluators.models import process_limits
-from evaluators.models.process_limits import chosen_threads, free_memory, usable_cores
+from evaluators.models.pretrained import chosen_threads, free_memory, usable_cores
 
 GIB = 2**30
 

@@ -17,9 +17,8 @@ from evaluators.backend_options import BackendOptions
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.ask.pipeline import RunOptions, run
 from evaluators.runs.measure.measuring import compute_metrics
-from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.selection import Selection, select
-from evaluators.statistics.certainty import certainty
+from evaluators.runs.plan.plan import Plan, Selection, select
+from evaluators.statistics.option_scores import certainty
 from evaluators.task import Asked, prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK, sentence_in
 from schemas.documents.result import Metric

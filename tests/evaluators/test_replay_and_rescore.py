@@ -18,8 +18,7 @@ from evaluators.backends.replay import open_backend
 from evaluators.runs.ask.pipeline import RunOptions, run
 from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.runs.measure.rescoring import reread, rescore
-from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.selection import select
+from evaluators.runs.plan.plan import Plan, select
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.documents.record import Record

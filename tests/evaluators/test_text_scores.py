@@ -17,10 +17,9 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.strict_json import JsonValue
 from evaluators.metric import MetricDefinition, mean_metric
-from evaluators.runs.measure.finish import TextScoring, scoring_after
-from evaluators.runs.measure.measuring import score_records
+from evaluators.runs.measure.measuring import TextScoring, score_records, scoring_after
+from evaluators.scorer import NO_SCORES, read_scores, score_texts, write_scores
 from evaluators.tasks.pronouns.continuation_task import TASK, ContinuationTable
-from evaluators.text_scores import NO_SCORES, read_scores, score_texts, write_scores
 from schemas.documents.result import ScoresFile
 from schemas.documents.run_files import Scorer, ScorerKind, TextScore, text_sha256
 from schemas.files import contract, row_files

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from evaluators.runs.measure.measuring import compute_metrics
-from evaluators.statistics.certainty import certainty, desirability, perplexity, predicted_share
 from evaluators.statistics.jackknife import CROSSED, WILSON
+from evaluators.statistics.option_scores import certainty, desirability, perplexity, predicted_share
 from evaluators.tasks.coreference.ucerf_metrics import ucerf, ucerf_of_groups
 from schemas.documents.result import Metric
 from tests.evaluators.made_data import certainty_by_hand, desirability_by_hand, made_records, pairs_of_occupations

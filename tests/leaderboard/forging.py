@@ -14,8 +14,8 @@ from biasboard.ground import strict_json
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from evaluators.backend import OF_LANGUAGE_MODELS, ChoiceRequest, Request, Response, model_identity
-from evaluators.runs.measure.answer_keys import key_of_dataset
 from evaluators.runs.measure.measuring import compute_metrics
+from evaluators.runs.measure.stored_results import key_of_dataset
 from evaluators.task import load_task
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.ranking.rows import Row, Table

@@ -10,7 +10,7 @@ from unittest import mock
 
 from biasboard.ground.errors import BiasboardError
 from biasboard.ground.memory import Memory
-from evaluators.runs.measure.answer_keys import MadeKey, key_of_parts
+from evaluators.runs.measure.stored_results import MadeKey, key_of_parts
 from leaderboard.verify import checks
 from leaderboard.verify.entries import Entry, LeftOut, Root
 from leaderboard.verify.keys import KeyBook, KnownKey, write_key

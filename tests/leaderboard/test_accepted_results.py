@@ -18,7 +18,7 @@ from leaderboard.verify.intake import strange_files
 from leaderboard.verify.keys import open_book
 from leaderboard.verify.loading import LoadedResults, load
 from leaderboard.verify.submissions import place_for, read_submission
-from schemas.files.record_hashes import TEXT_ELSEWHERE, is_hashed
+from schemas.files.record_columns import TEXT_ELSEWHERE, is_hashed
 from schemas.folders.run_folder import RESULT
 from tests.record_files import read_records
 from tests.worlds import render

@@ -25,8 +25,7 @@ from leaderboard.verify.verdicts import judge
 from schemas.documents.record import Reading, Record
 from schemas.folders.run_folder import find_runs, read_result
 from schemas.lexicon import pronoun_families
-from schemas.outputs.documents import Verdicts
-from schemas.printed import as_json
+from schemas.outputs.documents import Verdicts, as_json
 from tests.evaluators.pronoun_records import problems, recorded, sentences
 from tests.evaluators.test_gifi_import import GDR, MATH, imported, math_rows, recognition_rows, write
 from tests.evaluators.test_gifi_import import dataset as dataset

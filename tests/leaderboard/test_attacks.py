@@ -30,8 +30,7 @@ from leaderboard.verify.submissions import place_for, read_register, why_not_own
 from schemas.documents.board import Rerun
 from schemas.documents.record import Record
 from schemas.folders.run_folder import find_runs, read_result
-from schemas.outputs.documents import Verdict, Verdicts
-from schemas.printed import as_json
+from schemas.outputs.documents import Verdict, Verdicts, as_json
 from tests.commands import run
 from tests.evaluators.text_scoring import MadeScorer
 from tests.leaderboard.forging import (

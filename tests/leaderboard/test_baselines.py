@@ -20,11 +20,15 @@ from evaluators.backend import Backend, Capability, GenerateRequest, Request, Re
 from evaluators.backend_options import BackendOptions
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.ask.pipeline import RunOptions, run
-from evaluators.runs.measure.baseline_answers import BaselineAnswers
-from evaluators.runs.measure.baseline_gate import GateCheck, GateStanding, _smallest_answered_share, applying_gate
+from evaluators.runs.measure.baseline_gate import (
+    BaselineAnswers,
+    GateCheck,
+    GateStanding,
+    _smallest_answered_share,
+    applying_gate,
+)
 from evaluators.runs.measure.stored_results import write_without_prompts
-from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.selection import select
+from evaluators.runs.plan.plan import Plan, select
 from evaluators.scorer import quick_scorers
 from evaluators.task import load_task, prompt_of
 from leaderboard.ranking.boards import assemble

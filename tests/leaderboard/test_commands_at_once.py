@@ -13,7 +13,7 @@ import pytest
 from biasboard.ground import strict_json
 from biasboard.ground.command_line import _raises
 from biasboard.ground.errors import BiasboardError
-from evaluators.runs.measure.answer_keys import key_name, key_of_dataset
+from evaluators.runs.measure.stored_results import key_name, key_of_dataset
 from leaderboard.commands.accept import accept
 from leaderboard.verify.keys import KeyBook, dataset_name, write_key
 from leaderboard.verify.submissions import place_for, read_register

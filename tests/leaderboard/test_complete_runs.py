@@ -24,8 +24,7 @@ from schemas.documents.result import Result
 from schemas.documents.run_files import ClusterSums
 from schemas.files import contract, row_files
 from schemas.folders.run_folder import find_runs, read_result
-from schemas.outputs.documents import Verdicts
-from schemas.printed import as_json
+from schemas.outputs.documents import Verdicts, as_json
 from tests.leaderboard.withheld_world import World, better, change_sums, rewritten
 from tests.record_files import read_records, write_records
 

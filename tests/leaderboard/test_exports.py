@@ -23,7 +23,7 @@ import pyarrow.parquet
 import pytest
 import yaml
 
-from evaluators.runs.measure.answer_keys import key_of_dataset
+from evaluators.runs.measure.stored_results import key_of_dataset
 from leaderboard.verify.keys import write_key
 from schemas.folders.dataset_folder import read_manifest
 from tests.commands import REPOSITORY, run

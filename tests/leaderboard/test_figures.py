@@ -17,8 +17,7 @@ from xml.etree import ElementTree
 import pytest
 from playwright.sync_api import Browser
 
-from biasboard.ground.charts import drawing
-from biasboard.ground.charts.drawing import Chart
+from biasboard.ground.charts import Chart, drawing
 from leaderboard.benchmark_figures import BumpChart, Clouds, HeatMap, Matrix, Strips
 from leaderboard.benchmark_pages import load_pages
 from leaderboard.charts import rows

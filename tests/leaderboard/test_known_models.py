@@ -15,8 +15,7 @@ from builders.dataset.output import write_dataset
 from builders.synthbias import winobias
 from evaluators.backend import ChoiceRequest, Request, Response
 from evaluators.runs.ask.pipeline import RunOptions, run
-from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.selection import select
+from evaluators.runs.plan.plan import Plan, select
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
 from leaderboard.ranking.boards import Board, assemble

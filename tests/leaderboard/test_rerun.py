@@ -27,8 +27,7 @@ from schemas.documents.board import Rerun
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Model, Normalisation, Result
 from schemas.folders.run_folder import read_result
-from schemas.outputs.documents import Verdict, Verdicts
-from schemas.printed import as_json
+from schemas.outputs.documents import Verdict, Verdicts, as_json
 from tests.evaluators.logging_backend import ask
 from tests.evaluators.pronoun_records import recorded, sentences
 from tests.leaderboard.forging import (

@@ -14,8 +14,7 @@ import pytest
 from evaluators.task import load_task
 from leaderboard.verify.sketches import ALIKE, Sketch, SketchMaker, shared_errors
 from schemas.documents.record import Reading, Record
-from schemas.files.record_columns import RecordColumns
-from schemas.files.record_hashes import hashed
+from schemas.files.record_columns import RecordColumns, hashed
 from tests.evaluators.pronoun_records import recorded, sentences
 from tests.leaderboard.synthetic import make_records, uniform
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from biasboard.ground.errors import DataError
-from evaluators.runs.measure.answer_keys import key_of_dataset
+from evaluators.runs.measure.stored_results import key_of_dataset
 from evaluators.tasks.labels.label_measures import QUARTERS
 from leaderboard.pages.dataset_views import built_datasets
 from leaderboard.verify.keys import KeyCheck, KnownKey

@@ -19,8 +19,7 @@ from leaderboard.verify.intake import results_at
 from leaderboard.verify.submissions import DECIDING, place_for
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_result
-from schemas.outputs.documents import Verdict, Verdicts
-from schemas.printed import as_json
+from schemas.outputs.documents import Verdict, Verdicts, as_json
 from tests.commands import REPOSITORY, run
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.leaderboard.forging import Places, Pull, forge, nudged

@@ -25,8 +25,7 @@ from evaluators.backend import (
 from evaluators.backends.ray.cluster import Needs, join
 from evaluators.backends.ray.ray_backend import RayBackend
 from evaluators.runs.ask.pipeline import Finished, RunOptions, run
-from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.selection import select
+from evaluators.runs.plan.plan import Plan, select
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.documents.result import Model

@@ -14,8 +14,7 @@ from typer.testing import CliRunner
 from biasboard.ground.command_line import EXIT_ERROR, EXIT_RUN_FAILED, one_line_errors
 from biasboard.ground.errors import RunError
 from schemas import json_schemas
-from schemas.outputs.documents import Validation
-from schemas.printed import Printed, with_format
+from schemas.outputs.documents import Printed, Validation, with_format
 from tests.reference import commands_of, subcommands_of
 
 FOUND = Validation(n_checked=2, problem_lines=("x\u202e",), has_more=False)

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from playwright.sync_api import Browser, Page
 
-from evaluators.task_abilities import PartReport
+from evaluators.task import PartReport
 from leaderboard.pages.suites import PartOfResult, PartValue, SuiteView
 from tests.leaderboard.browsing import Opened, Visit, serious_violations, served, settle, visit
 from tests.leaderboard.synthetic import leaning, write_model

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from biasboard.ground.toml_files import packaged_toml
+from biasboard.ground.files import packaged_toml
 from builders.synthbias.annotation.annotated import AskedSentence
 from builders.synthbias.annotation.votes import Ballot, Status
 from builders.synthbias.mentions import mentions_in

@@ -18,7 +18,7 @@ from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
-from biasboard.ground.toml_files import packaged_words
+from biasboard.ground.files import packaged_words
 from builders.pronoun_case import TWO_OBJECTS, UnsettledCaseError, case_by_neighbours
 from builders.synthbias.checks.check import SentenceCheck
 from builders.synthbias.checks.sentence import Sentence, word_list

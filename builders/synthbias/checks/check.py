@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, NamedTuple, TypeAlias
 
-from biasboard.ground.toml_files import packaged_toml
+from biasboard.ground.files import packaged_toml
 from builders.dataset.output import Rule
 from builders.synthbias.checks.sentence import Collection, Sentence
 

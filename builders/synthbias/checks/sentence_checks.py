@@ -8,7 +8,7 @@ from collections import Counter
 from functools import cache, partial
 from operator import eq
 
-from biasboard.ground.toml_files import packaged_words
+from biasboard.ground.files import packaged_words
 from builders.synthbias.checks.check import SentenceCheck
 from builders.synthbias.checks.sentence import Sentence, word_list, words_of
 from builders.synthbias.minimal_pairs import cluster_of, percent_gap, stereotype_of

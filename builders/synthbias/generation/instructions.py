@@ -11,8 +11,8 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from biasboard.ground import strict_json
+from biasboard.ground.files import packaged_toml
 from biasboard.ground.strict_json import JsonValue
-from biasboard.ground.toml_files import packaged_toml
 from builders.dataset.card import Card, CardTable
 from builders.dataset.output import Draft, DraftSplit
 from builders.synthbias.minimal_pairs import CONFIGS, Config, Position, referent_position

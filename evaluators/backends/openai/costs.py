@@ -24,7 +24,7 @@ from typing import Annotated, Any, ClassVar, TypeAlias
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from biasboard.ground.errors import ConfigError, DataError, RunError
-from biasboard.ground.toml_files import read_toml
+from biasboard.ground.files import read_toml
 from evaluators.backend import Sent
 from evaluators.backends.openai.meanings import NoAnswerError
 from evaluators.backends.openai.protocol import Call, usage

@@ -14,7 +14,7 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cache
 from typing import Any, Literal, TypeAlias, cast
 
-from biasboard.ground.toml_files import packaged_toml
+from biasboard.ground.files import packaged_toml
 
 Meaning: TypeAlias = Literal["refused", "limited", "passing", "credit", "key", "absent", "failed"]
 """``meanings.toml`` says what each stands for; *failed* is what no row says."""

@@ -18,9 +18,8 @@ from biasboard.ground.errors import import_extra
 from evaluators.backend import Answers, ChoiceRequest, Events, GenerateRequest, Request, Response, Sent, ask_in_batches
 from evaluators.backends.transformers.decoding import UnfinishedText, Vocabulary, end_tokens, next_tokens
 from evaluators.backends.transformers.load import OUT_OF_MEMORY, context_tokens_of, in_halves, n_embedded
-from evaluators.backends.transformers.plain_scoring import WantedToken, batches_of, padded, wanted_logprobs
-from evaluators.models.encoding import encode
-from evaluators.models.tokenizer import ModelTokenizer, TokenRows, n_common_tokens, unknown_token
+from evaluators.backends.transformers.option_scoring import WantedToken, batches_of, padded, wanted_logprobs
+from evaluators.models.tokenizer import ModelTokenizer, TokenRows, encode, n_common_tokens, unknown_token
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -23,8 +23,8 @@ from evaluators.backend import Answers, Events, GenerateRequest, Request, Respon
 from evaluators.backends.transformers.decoding import UnfinishedText, Vocabulary, next_tokens, start
 from evaluators.backends.transformers.load import OUT_OF_MEMORY
 from evaluators.backends.transformers.next_logits import SingleDecoder, Slots, difference_of, plain_logits, try_sharing
-from evaluators.backends.transformers.plain_scoring import WantedToken, wanted_logprobs
-from evaluators.models.process_limits import free_memory
+from evaluators.backends.transformers.option_scoring import WantedToken, wanted_logprobs
+from evaluators.models.pretrained import free_memory
 from evaluators.models.tokenizer import ModelTokenizer
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from biasboard.ground.plain_text import printable
 from evaluators.backend import check_model_id
 from evaluators.backend_options import BackendOptions
 from evaluators.models.model_files import CONFIG, ModelFiles, find_model, settings_of
-from evaluators.models.pretrained import load_pretrained
-from evaluators.models.process_limits import chosen_threads
+from evaluators.models.pretrained import chosen_threads, load_pretrained
 from evaluators.models.tokenizer import ModelTokenizer, check_template_files, load_tokenizer
 
 if TYPE_CHECKING:

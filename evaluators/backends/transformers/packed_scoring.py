@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biasboard.ground.errors import import_extra
-from evaluators.backends.transformers.plain_scoring import (
+from evaluators.backends.transformers.option_scoring import (
     Batch,
     OptionScore,
     WantedToken,

@@ -18,9 +18,9 @@ from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from evaluators.calibration.reweighting.fitting import FEW_ROWS, FitSettings, fit_rules
 from evaluators.calibration.reweighting.problem import LEAST_CLASSES
 from evaluators.calibrator import Correction, LabelAnswers, StoredCalibration
-from evaluators.statistics.certainty import predicted_share
 from evaluators.statistics.class_accuracies import mean_accuracy, sen_welfare
-from evaluators.statistics.cluster_sums import ratio
+from evaluators.statistics.jackknife import ratio
+from evaluators.statistics.option_scores import predicted_share
 
 
 class GiniReweighting(StoredCalibration):

@@ -31,13 +31,12 @@ from evaluators.adapter_set import (
     open_adapters,
 )
 from evaluators.backend import ChoiceRequest
-from evaluators.runs.measure.finish import locked_folder
+from evaluators.runs.measure.measuring import locked_folder
 from evaluators.runs.plan.plan import Plan, shown_examples
-from evaluators.task import Asked
-from evaluators.task_abilities import TrainsAdapters
+from evaluators.task import Asked, TrainsAdapters
 from schemas.documents.adapters import Adapters, TrainedAdapter, TrainingData
 from schemas.documents.base import SCHEMA_VERSION, from_values
-from schemas.documents.item_shape import Item
+from schemas.documents.dataset import Item
 from schemas.files import contract
 from schemas.folders.run_folder import ADAPTERS
 

@@ -11,7 +11,7 @@ from evaluators.backend import ChoiceRequest, GenerateRequest, Identified, Reque
 from evaluators.benchmark import AnswerFile, AnswerImporter, ImportedAnswers
 from evaluators.harness import CountOptionTokens, HarnessLog, LoggedAnswer
 from evaluators.runs.ask.pipeline import Finished
-from evaluators.runs.measure.finish import Origin, environment, finish_run, locked_folder, scoring_after, write_parts
+from evaluators.runs.measure.measuring import Origin, environment, finish_run, locked_folder, scoring_after, write_parts
 from evaluators.runs.measure.recording import records_of, storable
 from evaluators.runs.plan.exported_questions import question_id, requests_sha256
 from evaluators.runs.plan.plan import Plan, PlannedPart, run_folder

@@ -15,8 +15,15 @@ from biasboard.ground.files import replacing
 from biasboard.ground.progress import Advance, progress
 from evaluators.backend import Backend, Request, Response, RunContext, Runtime, Sent
 from evaluators.runs.ask.context_limit import other_prompts
-from evaluators.runs.measure.finish import Origin, environment, finish_run, locked_folder, scoring_after, write_parts
-from evaluators.runs.measure.measuring import metric_definitions
+from evaluators.runs.measure.measuring import (
+    Origin,
+    environment,
+    finish_run,
+    locked_folder,
+    metric_definitions,
+    scoring_after,
+    write_parts,
+)
 from evaluators.runs.measure.recording import FailureCount, records_of, sound, storable, well_formed
 from evaluators.runs.measure.unread_answers import are_many, early_look, remedy
 from evaluators.runs.plan.earlier_answers import earlier_answers

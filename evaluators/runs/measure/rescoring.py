@@ -10,22 +10,20 @@ from typing import NamedTuple
 
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.progress import steps
-from evaluators.runs.measure.finish import (
+from evaluators.runs.measure.measuring import (
     Origin,
     TextScoring,
     WrittenRecords,
     are_known_to_follow,
     finish_run,
     locked_folder,
+    under_present_names,
     write_parts,
 )
-from evaluators.runs.measure.measuring import under_present_names
 from evaluators.runs.measure.recording import FailureCount
 from evaluators.runs.plan.plan import MAX_FAILURE_RATE, run_folder
-from evaluators.scorer import TextScorer, with_scorers
-from evaluators.task import Task, load_task
-from evaluators.task_abilities import ReadsScores
-from evaluators.text_scores import NO_SCORES, TextScores, read_scores
+from evaluators.scorer import NO_SCORES, TextScorer, TextScores, read_scores, with_scorers
+from evaluators.task import ReadsScores, Task, load_task
 from schemas.documents.record import Record
 from schemas.documents.result import Metric, Normalisation, Result, Signature, is_close, metric_key, same_interval
 from schemas.files.record_columns import RecordColumns, Tally

@@ -12,8 +12,7 @@ from rich.table import Table
 
 from evaluators.backend import Backend, ChoiceRequest, GenerateRequest, Request, TokenCount
 from evaluators.runs.plan.earlier_answers import AnswerStores, pace_of, unanswered
-from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.selection import sampled
+from evaluators.runs.plan.plan import Plan, sampled
 from evaluators.stores.store import Heads, Pace, request_bytes
 from evaluators.task import Prompt
 from schemas.outputs.documents import RunEstimate, RunEstimates

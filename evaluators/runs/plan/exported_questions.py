@@ -12,8 +12,7 @@ from pathlib import Path
 from biasboard.ground.errors import ConfigError, DataError
 from evaluators.backend import ChoiceRequest, Request
 from evaluators.harness import FORMAT, Exported, ExportedQuestion, ExportedTask, MoveBorders
-from evaluators.runs.plan.plan import Plan, PlannedPart, check_askable
-from evaluators.runs.plan.selection import select, shape_listed
+from evaluators.runs.plan.plan import Plan, PlannedPart, check_askable, select, shape_listed
 from evaluators.task import prompt_of, task_for
 from schemas.documents.dataset import Manifest
 from schemas.documents.result import Normalisation

@@ -12,8 +12,7 @@ import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray
 from evaluators.metric import MetricDefinition, mean_metric
-from evaluators.statistics.cluster_sums import ratio, sum_by_cluster
-from evaluators.statistics.jackknife import STUDENT
+from evaluators.statistics.jackknife import STUDENT, ratio, sum_by_cluster
 from evaluators.statistics.record_tables import Statistics, means
 from evaluators.tasks.coreference.coreference_table import (
     CoreferenceTable,

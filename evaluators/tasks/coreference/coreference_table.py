@@ -12,7 +12,7 @@ import numpy as np
 from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from biasboard.ground.errors import DataError
 from evaluators.metric import MetricDefinition
-from evaluators.statistics.certainty import certainty, desirability, predicted_share
+from evaluators.statistics.option_scores import certainty, desirability, predicted_share
 from evaluators.statistics.record_tables import GroupedTable, Statistics, grouped, mean
 from evaluators.tasks.lettered_answers import UNDETERMINED
 from schemas.documents.record import Record

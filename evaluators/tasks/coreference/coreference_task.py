@@ -25,8 +25,7 @@ import numpy as np
 from biasboard.ground.columns import BoolArray
 from evaluators.backend import Request
 from evaluators.baseline import Facts
-from evaluators.statistics.certainty import TIE_TOLERANCE
-from evaluators.statistics.option_scores import option_probabilities_of
+from evaluators.statistics.option_scores import TIE_TOLERANCE, option_probabilities_of
 from evaluators.task import Asked, ItemFacts, Prompt, Read, Task, by_id, cut_before_answer, unanswered
 from evaluators.tasks.coreference.coreference_table import FRAME, CoreferenceTable
 from evaluators.tasks.lettered_answers import (

@@ -14,8 +14,7 @@ import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray
 from evaluators.metric import MetricDefinition, mean_metric
-from evaluators.statistics.cluster_sums import sums_and_numbers
-from evaluators.statistics.jackknife import SMALLEST
+from evaluators.statistics.jackknife import SMALLEST, sums_and_numbers
 from evaluators.statistics.record_tables import Statistics, means
 from evaluators.tasks.coreference import coreference_metrics, ucerf_metrics
 from evaluators.tasks.coreference.coreference_table import needs_referent

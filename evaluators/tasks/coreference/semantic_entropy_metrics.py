@@ -12,8 +12,8 @@ import numpy as np
 
 from biasboard.ground.columns import FloatArray
 from evaluators.metric import MetricDefinition, mean_metric
-from evaluators.statistics.certainty import certainty
-from evaluators.statistics.cluster_sums import ratio, sum_by_cluster
+from evaluators.statistics.jackknife import ratio, sum_by_cluster
+from evaluators.statistics.option_scores import certainty
 from evaluators.statistics.record_tables import Statistics
 from evaluators.tasks.coreference.coreference_metrics import group_metric, occupation_statistics
 from evaluators.tasks.coreference.coreference_table import CoreferenceTable

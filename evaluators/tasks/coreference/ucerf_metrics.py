@@ -13,7 +13,7 @@ import numpy as np
 
 from biasboard.ground.columns import FloatArray, IntArray
 from evaluators.metric import MetricDefinition, mean_metric
-from evaluators.statistics.cluster_sums import sum_by_cluster, sums_and_numbers
+from evaluators.statistics.jackknife import sum_by_cluster, sums_and_numbers
 from evaluators.statistics.record_tables import Statistics
 from evaluators.tasks.coreference.coreference_table import CoreferenceTable, needs_referent, stereotype_gap
 

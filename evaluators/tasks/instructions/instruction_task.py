@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from evaluators.backend import GenerateRequest, Request
 from evaluators.metric import RecordTable
 from evaluators.task import Asked, ItemFacts, Prompt, Read, Task, by_id, quoted, unanswered
-from evaluators.tasks.refusals import is_refusal
+from evaluators.tasks.answer_lines import is_refusal
 from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import Normalisation
 from schemas.files.json_answers import NoJsonError, find_json

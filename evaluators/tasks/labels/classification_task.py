@@ -22,8 +22,7 @@ from itertools import islice
 
 from evaluators.backend import Request
 from evaluators.baseline import Facts
-from evaluators.task import Asked, ItemFacts, Prompt
-from evaluators.task_abilities import TrainsAdapters
+from evaluators.task import Asked, ItemFacts, Prompt, TrainsAdapters
 from evaluators.tasks.labels.label_answers import CONTENT_FREE, CUT, POSITION, SHOWN
 from evaluators.tasks.labels.label_prompts import examples_by_rule, filled, label_prompts, why_no_examples
 from evaluators.tasks.labels.label_reading import LabelTask

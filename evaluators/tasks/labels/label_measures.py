@@ -14,9 +14,9 @@ import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from evaluators.statistics import class_accuracies
-from evaluators.statistics.certainty import predicted_share
-from evaluators.statistics.cluster_sums import ratio
 from evaluators.statistics.evenness import N_FOLDS, squares, times_noise
+from evaluators.statistics.jackknife import ratio
+from evaluators.statistics.option_scores import predicted_share
 from evaluators.statistics.record_tables import mean
 
 _ROOT_OF_HALF_NORMAL = float(np.sqrt(2 / np.pi))

@@ -15,16 +15,16 @@ from biasboard.ground.columns import BoolArray
 from evaluators.baseline import Facts
 from evaluators.calibrator import LabelAnswers, calibrations
 from evaluators.metric import MetricInputs
-from evaluators.statistics.certainty import predicted_share
-from evaluators.statistics.option_scores import are_certain_choices
-from evaluators.task import Read, quoted
-from evaluators.task_abilities import (
+from evaluators.statistics.option_scores import are_certain_choices, predicted_share
+from evaluators.task import (
     ClassReport,
     CorrectedClasses,
     LabelUse,
     MeasuresParts,
     PartReport,
+    Read,
     ReportsLabels,
+    quoted,
 )
 from evaluators.tasks.labels.label_answers import BIAS, TARGET, TEST, label_answers
 from evaluators.tasks.labels.label_measures import MEASURES

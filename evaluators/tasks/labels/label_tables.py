@@ -21,11 +21,11 @@ from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from biasboard.ground.errors import DataError
 from evaluators.calibrator import Correction, LabelAnswers, StoredCalibration, calibrations
 from evaluators.metric import NO_INPUTS, MetricInputs
-from evaluators.statistics.certainty import predicted_share
 from evaluators.statistics.evenness import deal
 from evaluators.statistics.jackknife import deviations_of, interval_of
+from evaluators.statistics.option_scores import predicted_share
 from evaluators.statistics.record_tables import MeasureTable, Statistics, mean
-from evaluators.task_abilities import ClassAccuracy
+from evaluators.task import ClassAccuracy
 from evaluators.tasks.labels.label_answers import BALANCE, BIAS, ENGLISH_WORDS, OF_TASK, RANDOM_WORDS, TEST
 from evaluators.tasks.labels.label_measures import (
     N_CLASS,

@@ -25,8 +25,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
-from evaluators.tasks.answer_lines import AnswerReading, has_unknown_symbol, visible_lines
-from evaluators.tasks.refusals import declines_to_answer
+from evaluators.tasks.answer_lines import AnswerReading, declines_to_answer, has_unknown_symbol, visible_lines
 
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _LEAD = re.compile(

@@ -15,8 +15,7 @@ import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray
 from evaluators.metric import MetricDefinition, mean_metric
-from evaluators.statistics.cluster_sums import ratio
-from evaluators.statistics.jackknife import SMALLEST, STUDENT
+from evaluators.statistics.jackknife import SMALLEST, STUDENT, ratio
 from evaluators.statistics.record_tables import Statistics, means
 from evaluators.tasks.own_questions.own_question_task import OwnQuestionTable
 

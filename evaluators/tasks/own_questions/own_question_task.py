@@ -15,7 +15,7 @@ import numpy as np
 from biasboard.ground.columns import BoolArray, FloatArray
 from evaluators.backend import Request
 from evaluators.baseline import Facts
-from evaluators.statistics.certainty import predicted_share
+from evaluators.statistics.option_scores import predicted_share
 from evaluators.statistics.record_tables import GroupedTable, grouped
 from evaluators.task import Asked, ItemFacts, Prompt, Read, Task, UnfitPromptError, by_id
 from evaluators.tasks.lettered_answers import read_answer

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from evaluators.metric import MetricDefinition
-from evaluators.statistics.cluster_sums import sums_and_numbers
+from evaluators.statistics.jackknife import sums_and_numbers
 from evaluators.statistics.record_tables import Statistics
 from evaluators.tasks.pronouns.answer_words import AnswerWords
 from evaluators.tasks.pronouns.assignment_task import AssignmentTable

@@ -18,7 +18,7 @@ import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray
 from evaluators.metric import MetricDefinition
-from evaluators.statistics.cluster_sums import ratio
+from evaluators.statistics.jackknife import ratio
 from evaluators.statistics.record_tables import Statistics
 from evaluators.tasks.pronouns.assignment_task import THEY, AssignmentTable
 from evaluators.tasks.pronouns.detectors import CAREFUL, PUBLISHED

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from biasboard.ground.columns import FloatArray
-from evaluators.statistics.cluster_sums import ratio
+from evaluators.statistics.jackknife import ratio
 from evaluators.task import ItemFacts, Mark, Prompt, Read
 from evaluators.tasks.pronouns.detectors.first_pronoun import all_families, pronouns_of
 from evaluators.tasks.pronouns.family_rates import AnswerTable

@@ -24,7 +24,7 @@ import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray
 from evaluators.metric import MetricDefinition
-from evaluators.statistics.cluster_sums import one_value_each, sum_by_cluster, sums_and_numbers
+from evaluators.statistics.jackknife import one_value_each, sum_by_cluster, sums_and_numbers
 from evaluators.statistics.record_tables import Statistics, mean
 from evaluators.tasks.pronouns.continuation_task import GAMMA, AnswerPairs, ContinuationTable
 from evaluators.tasks.pronouns.detectors import CAREFUL, PUBLISHED

@@ -11,9 +11,8 @@ import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray
 from evaluators.metric import MetricDefinition, mean_metric
-from evaluators.statistics.cluster_sums import ratio, sum_by_cluster
 from evaluators.statistics.evenness import N_FOLDS, deal, products
-from evaluators.statistics.jackknife import STUDENT
+from evaluators.statistics.jackknife import STUDENT, ratio, sum_by_cluster
 from evaluators.statistics.record_tables import GroupedTable, Statistics, grouped
 from evaluators.tasks.pronouns.detectors import CAREFUL
 from evaluators.tasks.pronouns.detectors.echo import FamiliesOf, echo_end

@@ -31,7 +31,7 @@ from evaluators.benchmark import AnswerFile, Benchmark, Gate, ImportedAnswers, I
 from evaluators.task import Prompt
 from evaluators.tasks.pronouns.family_rates import FAMILIES
 from evaluators.tasks.pronouns.texts import PUBLISHED_PROMPT
-from schemas.documents.item_shape import Item
+from schemas.documents.dataset import Item
 from schemas.lexicon import pronoun_families
 from schemas.lexicon.languages import LANGUAGE_CODES
 

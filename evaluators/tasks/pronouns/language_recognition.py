@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from biasboard.ground.toml_files import packaged_toml
+from biasboard.ground.files import packaged_toml
 from evaluators.task import ItemFacts, Prompt, Read
 from evaluators.tasks.pronouns.detectors.echo import FamiliesOf
 from evaluators.tasks.pronouns.detectors.language_pronoun import DETECTORS

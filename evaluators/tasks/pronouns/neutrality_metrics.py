@@ -19,7 +19,7 @@ import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray
 from evaluators.metric import MetricDefinition, mean_metric
-from evaluators.statistics.cluster_sums import one_value_each, sums_and_numbers
+from evaluators.statistics.jackknife import one_value_each, sums_and_numbers
 from evaluators.statistics.record_tables import Statistics, mean
 from evaluators.tasks.pronouns.continuation_task import ContinuationTable
 from evaluators.tasks.pronouns.detectors import CAREFUL, PUBLISHED

@@ -17,6 +17,7 @@ import numpy as np
 from biasboard.ground.columns import FloatArray
 from evaluators.statistics.record_tables import Statistics
 from evaluators.task import ItemFacts, Mark, Prompt, Read
+from evaluators.tasks.answer_lines import PUBLISHED_PREFIXES
 from evaluators.tasks.pronouns.detectors.first_pronoun import ENGLISH, first_family_published
 from evaluators.tasks.pronouns.family_rates import FAMILIES, AnswerTable
 from evaluators.tasks.pronouns.texts import (
@@ -31,7 +32,6 @@ from evaluators.tasks.pronouns.texts import (
     pronoun_of,
     read_texts,
 )
-from evaluators.tasks.refusals import PUBLISHED_PREFIXES
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Normalisation
 from schemas.items.pronoun_text import PronounTextItem

@@ -19,8 +19,8 @@ from biasboard.ground.errors import DataError
 from evaluators.backend import Request
 from evaluators.baseline import Facts
 from evaluators.task import Asked, Mark, Prompt, Read, Task, by_id, is_cut_before_answer, quoted, unanswered
+from evaluators.tasks.answer_lines import is_refusal
 from evaluators.tasks.pronouns.detectors.first_pronoun import ENGLISH, Detector, first_families
-from evaluators.tasks.refusals import is_refusal
 from schemas.documents.record import Exchange, ExchangeStatus, Reading, Record, RecordStatus
 from schemas.files.record_columns import RecordColumns
 from schemas.items.language_text import LanguageTextItem

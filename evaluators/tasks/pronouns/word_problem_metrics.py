@@ -24,8 +24,7 @@ import numpy.typing as npt
 
 from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from evaluators.metric import Derivation, MetricDefinition, mean_metric
-from evaluators.statistics.cluster_sums import one_value_each
-from evaluators.statistics.jackknife import STUDENT
+from evaluators.statistics.jackknife import STUDENT, one_value_each
 from evaluators.statistics.record_tables import Statistics
 from evaluators.tasks.pronouns.detectors import CAREFUL, PUBLISHED
 from evaluators.tasks.pronouns.family_rates import (

@@ -20,7 +20,7 @@ import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray
 from biasboard.ground.errors import DataError
-from biasboard.ground.toml_files import packaged_toml
+from biasboard.ground.files import packaged_toml
 from evaluators.backend import Request
 from evaluators.baseline import Facts
 from evaluators.task import Asked, ItemFacts, Prompt, Read, Task

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from biasboard.ground.charts.planes import Point, place_labels
+from biasboard.ground.charts import Point, place_labels
 
 PLANE = {"width": 500.0, "height": 400.0}
 

@@ -11,8 +11,7 @@ from unittest import mock
 import pytest
 
 from biasboard.ground.errors import DataError
-from biasboard.ground.files import replacing, replacing_folder
-from biasboard.ground.toml_files import read_toml
+from biasboard.ground.files import read_toml, replacing, replacing_folder
 from tests.hostile.inputs import NO_TOML
 
 

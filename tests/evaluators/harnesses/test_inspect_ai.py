@@ -13,8 +13,7 @@ import pytest
 from biasboard.ground.errors import ConfigError, DataError
 from evaluators.backend import GenerateRequest
 from evaluators.harness import load_harness
-from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.selection import select
+from evaluators.runs.plan.plan import Plan, select
 from evaluators.task import Asked, load_task
 from leaderboard.ranking.gates import why_unranked
 from leaderboard.verify.entries import Root

@@ -20,8 +20,7 @@ from evaluators.backend import ChoiceRequest
 from evaluators.models.harness_borders import move_borders
 from evaluators.models.tokenizer import load_tokenizer
 from evaluators.runs.plan.exported_questions import exported_task
-from evaluators.runs.plan.plan import Plan
-from evaluators.runs.plan.selection import select
+from evaluators.runs.plan.plan import Plan, select
 from evaluators.task import Asked, load_task
 from leaderboard.ranking.gates import why_unranked
 from leaderboard.verify.entries import Root

@@ -21,8 +21,7 @@ from biasboard.ground.files import check_readable
 from biasboard.ground.options import option
 from evaluators.adapter_set import trained_items
 from evaluators.calibration.reweighting.problem import LEAST_CLASSES
-from evaluators.task import load_task
-from evaluators.task_abilities import ShowsExamples
+from evaluators.task import ShowsExamples, load_task
 from schemas.files.record_columns import RecordColumns
 from schemas.files.user_tables import read_frame
 from schemas.folders.run_folder import RESULT, finished_runs, read_complete_result, read_parts

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from schemas.documents.base import Text
-from schemas.documents.item_shape import Item, ItemShape
+from schemas.documents.dataset import Item, ItemShape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

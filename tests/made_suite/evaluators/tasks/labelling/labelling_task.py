@@ -10,8 +10,18 @@ from evaluators.backend import Request
 from evaluators.metric import MetricInputs
 from evaluators.statistics.option_scores import are_certain_choices
 from evaluators.statistics.record_tables import MeasureTable
-from evaluators.task import Asked, ItemFacts, Prompt, Read, by_id
-from evaluators.task_abilities import LabelUse, MeasuresParts, PartReport, ReportsLabels, ShowsExamples
+from evaluators.task import (
+    Asked,
+    ItemFacts,
+    LabelUse,
+    MeasuresParts,
+    PartReport,
+    Prompt,
+    Read,
+    ReportsLabels,
+    ShowsExamples,
+    by_id,
+)
 from evaluators.tasks.labelling.labelling_metrics import table_of_items, table_of_parts
 from evaluators.tasks.ordered_options import read_choice
 from schemas.documents.record import Exchange
