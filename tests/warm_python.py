@@ -67,7 +67,7 @@ def imported(modules: Sequence[str]) -> None:
 def serve(line: socket.socket) -> None:
     """Import our modules, and run commands until the other side ends; returns only in a child, which runs one."""
     imported(modules_of_ours())
-    from leaderboard.pages.rendering import templates
+    from leaderboard.pages.publishing import templates
 
     # Reading the templates of pages takes a fifth of a small board.
     for name in templates().list_templates():

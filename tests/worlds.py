@@ -18,7 +18,7 @@ import pytest
 from leaderboard.pages import publishing
 from leaderboard.pages.dataset_views import BuiltDataset
 from leaderboard.pages.exports import Line
-from leaderboard.pages.rendering import View, copies, generate, make_view, parquet_files, tables_of
+from leaderboard.pages.publishing import View, copies, generate, make_view, parquet_files, tables_of
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.verify.entries import Entry, LeftOut, Root
 from schemas.documents.dataset import Manifest

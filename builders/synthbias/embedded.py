@@ -18,7 +18,7 @@ from builders.dataset.inputs import packaged_source
 from builders.dataset.output import Draft, DraftSplit, Rule
 from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks.catalogue import CATALOGUE, EMBEDDED, OLDER_NAMES, Duplicates, first_finding
-from builders.synthbias.checks.sentence import Sentence
+from builders.synthbias.checks.check import Sentence
 from builders.synthbias.checks.sentence_checks import MIN_PERCENT_GAP
 from builders.synthbias.frames import (
     OPEN,

@@ -16,7 +16,7 @@ from builders.dataset.output import Draft, DraftSplit, Rule
 from builders.synthbias.annotation.annotated import AnnotatedDataset, Sides
 from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks.catalogue import CATALOGUE, first_finding
-from builders.synthbias.checks.sentence import Claims, Sentence
+from builders.synthbias.checks.check import Claims, Sentence
 from builders.synthbias.families import (
     BIASES,
     FAMILY_LIMITS,
@@ -27,7 +27,7 @@ from builders.synthbias.families import (
     plural_after,
     take_sets,
 )
-from builders.synthbias.mentions import masked, mentions_in
+from builders.synthbias.minimal_pairs import masked, mentions_in
 from builders.synthbias.minimal_pairs import case_of_pair, template_key
 from builders.synthbias.own_sentences import UNSETTLED_CASE
 from schemas.documents.dataset import Manifest, Reject, Source

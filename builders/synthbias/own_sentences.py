@@ -22,9 +22,9 @@ from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks.case_checks import case_by_phrase, case_readings
 from builders.synthbias.checks.catalogue import CATALOGUE, OWN, OWN_FLAGS, all_findings, findings_in, first_finding
 from builders.synthbias.checks.check import SentenceFinding
-from builders.synthbias.checks.sentence import Claims, Collection, Sentence, required, word_list, words_of
+from builders.synthbias.checks.check import Claims, Collection, Sentence, required, word_list, words_of
 from builders.synthbias.generation.generated import PUBLISHED, published_reject
-from builders.synthbias.mentions import mentions_in, wording
+from builders.synthbias.minimal_pairs import mentions_in, wording
 from builders.synthbias.minimal_pairs import (
     CONFIGS,
     GENDERS,

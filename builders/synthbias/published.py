@@ -18,7 +18,7 @@ from builders.dataset.output import Draft, DraftSplit, ExtraFile
 from builders.synthbias import PROTECTED, PUBLISHED_SHA256
 from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks.catalogue import CATALOGUE, PUBLISHED_FLAGS, REFUSED, check_sentence, findings_in
-from builders.synthbias.checks.sentence import Claims, Collection, Sentence, required
+from builders.synthbias.checks.check import Claims, Collection, Sentence, required
 from builders.synthbias.minimal_pairs import CONFIGS, CheckedItems, case_of_pair, pair_key, split_of, take_pairs
 from schemas.documents.dataset import Reject, Source
 from schemas.files.user_tables import fault_of, records_of, wrong_bytes_of

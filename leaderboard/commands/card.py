@@ -16,11 +16,11 @@ from biasboard.ground.plain_text import listed, printable
 from leaderboard.benchmark_pages import check_plug_ins
 from leaderboard.commands.comparable_results import known_model, load_comparable, model_folders, model_ids
 from leaderboard.commands.shared_options import DATASETS, AcceptedResults, DatasetsFolder, KeysFolder
-from leaderboard.pages.addresses import model_page
+from leaderboard.pages.markup import model_page
 from leaderboard.pages.model_cards import short_lines, write_card
 from leaderboard.pages.model_summary import summarise
 from leaderboard.pages.publishing import site_settings
-from leaderboard.verify.board_files import accepted_results, keys_folder, site_folder
+from leaderboard.verify.keys import accepted_results, keys_folder, site_folder
 from leaderboard.verify.entries import Root, label_of
 from leaderboard.verify.keys import open_book
 from schemas.documents.model_summary import ModelSummary

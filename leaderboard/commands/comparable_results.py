@@ -15,7 +15,7 @@ from leaderboard.ranking.boards import Board, assemble
 from leaderboard.verify.baselines import with_baselines
 from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.keys import KeyBook, dataset_name
-from leaderboard.verify.loading import load
+from leaderboard.verify.verdicts import load
 from schemas.folders.run_folder import read_result
 
 _MOST_NAMED, _MOST_NEAR = 20, 3

@@ -24,7 +24,7 @@ from evaluators.backend_options import BackendOptions
 from evaluators.scorer import open_scorers
 from leaderboard.benchmark_pages import check_plug_ins
 from leaderboard.commands.shared_options import DATASETS, AcceptedResults, DatasetsFolder, Fresh, KeysFolder
-from leaderboard.verify.board_files import accepted_results, keys_folder
+from leaderboard.verify.keys import accepted_results, keys_folder
 from leaderboard.verify.comparisons import CompleteRuns, compare_scores
 from leaderboard.verify.comparisons import rerun as repeat
 from leaderboard.verify.entries import SCORES_TAKEN, is_reproduced, why_insufficient

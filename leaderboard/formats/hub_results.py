@@ -15,7 +15,7 @@ import yaml
 from biasboard.ground.files import replacing
 from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark_pages import load_pages
-from leaderboard.ranking.gates import Gates, why_unranked
+from leaderboard.ranking.rank_ranges import Gates, why_unranked
 from leaderboard.result_format import Addresses, ResultFormat, VerifiedResult
 from schemas.documents.result import Metric
 

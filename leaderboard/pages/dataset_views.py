@@ -20,11 +20,11 @@ from biasboard.ground.files import check_readable
 from biasboard.ground.plain_text import visible
 from evaluators.benchmark import PublishedPart
 from leaderboard.benchmark_pages import CountTable, load_pages
-from leaderboard.pages.addresses import dataset_page
+from leaderboard.pages.markup import dataset_page
 from leaderboard.pages.answers import published_part
 from leaderboard.pages.exports import DownloadTable, Files
 from leaderboard.pages.tables import TableView
-from leaderboard.ranking.fields import Columns, Fields, T, attributes
+from leaderboard.ranking.frames import Columns, Fields, T, attributes
 from schemas.documents.board import AnswerKey
 from schemas.documents.dataset import Manifest, RuleCount, Source, SplitEntry
 from schemas.files import contract

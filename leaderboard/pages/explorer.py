@@ -17,8 +17,8 @@ from biasboard.ground.progress import Report, silent
 from biasboard.ground.strict_json import JsonValue
 from evaluators.runs.measure.recording import first_asked
 from evaluators.task import Task, load_task, prompt_of
-from leaderboard.pages.addresses import permalink
-from leaderboard.pages.choice_keys import answers_link, model_choices, model_key, placed_in_order, result_id, table_id
+from leaderboard.pages.markup import permalink
+from leaderboard.pages.compare import answers_link, model_choices, model_key, placed_in_order, result_id, table_id
 from leaderboard.pages.exports import json_text
 from leaderboard.pages.model_views import ModelView, Placement
 from leaderboard.pages.tables import TableView

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from biasboard.ground import strict_json
 from biasboard.ground.plain_text import protected
 from biasboard.ground.strict_json import JsonValue
-from leaderboard.ranking.fields import Columns, Fields, Scalar, T, Values, columns_of, values_of
+from leaderboard.ranking.frames import Columns, Fields, Scalar, T, Values, columns_of, values_of
 from schemas.files.arrow_files import SCALARS
 
 if TYPE_CHECKING:

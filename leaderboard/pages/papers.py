@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from leaderboard.benchmark_pages import Paper, load_pages
 from leaderboard.charts.curves import BumpColumn, bump_chart
 from leaderboard.pages.markup import slug
-from leaderboard.pages.pictures import PageChart, make_picture
+from leaderboard.pages.figures import PageChart, make_picture
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.profiles import scope_of, tables_of
 from leaderboard.ranking.reproduced import (
@@ -23,7 +23,7 @@ from leaderboard.ranking.reproduced import (
     reproduced,
 )
 from leaderboard.ranking.rows import Scope
-from leaderboard.reproductions import citation_of, reproductions
+from leaderboard.ranking.reproduced import citation_of, reproductions
 
 _ORDERS = "How the order of the models changes from measure to measure: a line for each model, the nearest to 1 on top."
 STATUS_CLASSES: Mapping[Status, str] = {

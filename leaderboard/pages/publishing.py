@@ -17,18 +17,59 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
-
 import yaml
-
 from biasboard.ground.errors import ConfigError, import_extra
 from biasboard.ground.files import DISK_FULL, replacing_folder, sha256_file, unfinished
 from biasboard.ground.memory import Memory
 from biasboard.ground.strict_json import JsonValue
 from evaluators.stores.store import STORE
 from leaderboard.pages import compare, explorer
-from leaderboard.verify.board_files import CONFIG, SITE
+from leaderboard.verify.keys import CONFIG, SITE
 from schemas.files import contract
 from schemas.outputs.documents import BuiltBoard
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+import jinja2
+from markupsafe import Markup
+from biasboard.ground.errors import ConfigError
+from biasboard.ground.plain_text import visible
+from biasboard.ground.progress import Report, silent
+from evaluators.runs.plan.estimate import rough_duration
+from leaderboard.benchmark_pages import load_pages, pages_of_benchmarks
+from leaderboard.model_facts import display_name, facts_of
+from leaderboard.pages import markup, table_files
+from leaderboard.pages.markup import BASELINES, anchor_of, dataset_page, model_page, permalink, row_anchor, row_page
+from leaderboard.pages.answers import computed_from, rule
+from leaderboard.pages.badges import Badge, make_badges
+from leaderboard.pages.compare import answers_link, in_order
+from leaderboard.pages.compare import compare_files
+from leaderboard.pages.dataset_views import BuiltDataset, DatasetView, datasets_table, make_datasets
+from leaderboard.pages.explorer import explored, explorer_files, explorer_link
+from leaderboard.pages.exports import DownloadTable, Files, frame_parquet
+from leaderboard.pages.figures import figures_of
+from leaderboard.pages.model_views import listed_models, models_table, size_text, useless_predictors
+from leaderboard.pages.model_views import ModelView, make_models
+from leaderboard.pages.table_files import bibtex, paper_latex, paper_markdown
+from leaderboard.pages.papers import STATUS_CLASSES, PaperView, assumptions, paper_views
+from leaderboard.pages.figures import PageChart, size_pictures
+from leaderboard.pages.profile import facts_sentence, portraits
+from leaderboard.pages.profile import TINTS, all_parts, front_parts, front_table, leaders, profile_page, shown_findings
+from leaderboard.pages.suites import SuiteView, make_suites, part_files, suite_page
+from leaderboard.pages.tables import TableView, table_views
+from leaderboard.ranking.boards import Board
+from leaderboard.ranking.frames import Frames, frames_of
+from leaderboard.ranking.index_tables import Incomplete
+from leaderboard.ranking.profiles import scope_of
+from leaderboard.ranking.profiles import tables_of as tables_of_benchmark
+from leaderboard.ranking.rows import Scope
+from leaderboard.ranking.reproduced import reported_tables
+from leaderboard.verify.entries import Entry, LeftOut
+from schemas.documents.board import AnswerKey, Register
+
 
 DEFAULT_SITE = SITE / "_build"
 """Folder of the built site, unless another is named."""
@@ -314,3 +355,374 @@ def _complaint(output: str) -> str:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     wrong = [line for line in lines if line.startswith(("WARNING", "ERROR", "Error"))]
     return next(iter([*wrong, *reversed(lines)]), "it gave no reason")
+
+
+_MARKER = re.compile(r"^<!-- generated: ([a-z-]+) -->$", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """The data that the pages are made from."""
+
+    board: Board
+    sections: tuple[TableView, ...]
+    indices: tuple[TableView, ...]
+    models: tuple[ModelView, ...]
+    left_out: tuple[LeftOut, ...]
+    settings: SiteSettings
+    """Who runs the board, and where."""
+    badges: Mapping[str, tuple[Badge, ...]]
+    """Badges of each model, by its id."""
+    tries: Mapping[str, str]
+    """How many results the owner of an accepted one has handed in, by the folder of the result."""
+    datasets: tuple[DatasetView, ...]
+    """Datasets that are built here or have results, sorted by name and version."""
+    suites: tuple[SuiteView, ...]
+    """Parts of the suites that have results."""
+    figures: Mapping[Scope, tuple[PageChart, ...]]
+    """Figures of all models that were asked alike."""
+    by_size: tuple[PageChart, ...]
+    """Figures of values over the sizes of models."""
+    papers: tuple[PaperView, ...]
+    """Papers and how far they are reproduced."""
+
+    @cached_property
+    def frames(self) -> Frames:
+        """All values, pairs and ranks of the board."""
+        return frames_of(self.board)
+
+    @property
+    def tables(self) -> tuple[TableView, ...]:
+        """All tables that compare models."""
+        return (*self.sections, *self.indices)
+
+    def tables_of(self, benchmark: str) -> tuple[TableView, ...]:
+        """Return the tables of a benchmark, the default one first."""
+        of_table = {one.anchor: one for one in self.tables}
+        return tuple(of_table[anchor_of(table)] for table in tables_of_benchmark(self.board, benchmark))
+
+
+def make_view(
+    board: Board,
+    left_out: Sequence[LeftOut],
+    built: Sequence[BuiltDataset],
+    report: Report = silent,
+    *,
+    settings: SiteSettings = NO_SETTINGS,
+    register: Register | None = None,
+    keys: Sequence[AnswerKey] = (),
+) -> View:
+    """Arrange a board for its pages and draw the charts.
+
+    Args:
+        board: Tables and indices to show.
+        left_out: Invalid results, for the audit page.
+        built: The datasets on this machine.
+        report: Callback for progress.
+        settings: Who runs the board, and where.
+        register: Decisions about accepted results; None if there are none.
+        keys: Answer keys that the board keeps.
+    """
+    sections = table_views(board, board.tables)
+    models = make_models(sections, [dataset.manifest for dataset in built], report)
+    indices, figures = table_views(board, board.indices.tables), figures_of(board)
+    return View(
+        board=board,
+        sections=sections,
+        indices=indices,
+        models=models,
+        left_out=tuple(left_out),
+        settings=settings,
+        badges=make_badges(in_order(board, (*sections, *indices))),
+        tries={} if register is None else register.tries(),
+        datasets=make_datasets(sections, built, keys),
+        suites=make_suites(sections, built, report),
+        figures=figures,
+        by_size=size_pictures(board),
+        papers=paper_views(board, figures),
+    )
+
+
+def generate(view: View, handwritten: Mapping[str, str], report: Report = silent) -> dict[str, str]:
+    """Generate every text file of the site.
+
+    Args:
+        view: Data to show.
+        handwritten: Markdown pages by path. Each line ``<!-- generated: NAME -->`` is replaced with the block of that
+            name.
+        report: Callback for progress.
+
+    Returns:
+        The text of each file by its path relative to the root of the site.
+
+    Raises:
+        ConfigError: a hand-written page asks for a block that does not exist, or has the path of a generated one.
+    """
+    environment = templates()
+    exported = _exports(view, report)
+    exported |= {badge.path: badge.svg for of_model in view.badges.values() for badge in of_model}
+    files = {**_pages(environment, view, exported, report), **exported, **_charts(view)}
+    files |= {**explorer_files(view.board, view.models, view.sections, report), **part_files(view.suites)}
+    files |= compare_files(view.board, view.models, view.sections, view.indices, report)
+    blocks = _blocks(environment, view)
+    for path, text in handwritten.items():
+        if path in files:
+            raise ConfigError(f"site/docs/{path}: a generated page has this name; rename the hand-written one")
+        unknown = [name for name in _MARKER.findall(text) if name not in blocks]
+        if unknown:
+            raise ConfigError(f"site/docs/{path}: no generated block '{unknown[0]}'; have: {', '.join(sorted(blocks))}")
+        files[path] = _MARKER.sub(lambda found: blocks[found[1]], text)
+    return files
+
+
+def _blocks(environment: jinja2.Environment, view: View) -> dict[str, str]:
+    """Return the blocks that hand-written pages show instead of their markers, by name."""
+    parts = front_parts(view.board)
+    entries = (row.entry for table in view.board.tables for row in table.rows)
+    dates = sorted(entry.acceptance.accepted for entry in entries if entry.acceptance is not None)
+    front = front_table(view.board, all_parts(view.board), explored(view.models))
+
+    def block(template: str, **context: object) -> str:
+        return environment.get_template(template).render(**context)
+
+    return {
+        "about": block("about.html.j2", settings=view.settings, dates=dates),
+        "examples": block("examples.html.j2", parts=parts),
+        "findings": block("findings.html.j2", findings=shown_findings(parts)),
+        "install": block("install.md.j2", repository=view.settings.repository),
+        "leaders": block("leaders.html.j2", leaders=leaders(parts)),
+        "licences": block("licences.html.j2", datasets=view.datasets),
+        "profile": block("profile.html.j2", table=front, tints=TINTS),
+    }
+
+
+def copies(view: View) -> dict[str, Path]:
+    """Return the files of runs that the site offers for download, by path relative to the root of the site."""
+    return {
+        download.path: download.source
+        for model in view.models
+        for placement in model.placements
+        for download in placement.answers.downloads
+    }
+
+
+@cache
+def templates() -> jinja2.Environment:
+    """Return the templates of pages, which are read once."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("leaderboard.pages"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_seen,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+    )
+    by_own_names: list[Callable[..., Any]] = [
+        *(computed_from, display_name, explorer_link, model_page, permalink, profile_page, size_text),
+        *(markup.bar, markup.front_matter, markup.metric_number, markup.number, markup.outside_text, markup.percent),
+        *(markup.plain_markdown, markup.slug, markup.sort_key, markup.whisker),
+    ]
+    environment.filters |= {function.__name__: function for function in by_own_names} | {
+        "capitalize_first": lambda text: text[:1].upper() + text[1:],
+        "count": lambda n: f"{n:,}",
+        "duration": rough_duration,
+        "ideal": lambda value: f"{value:g}",
+        "interval": markup.interval_text,
+        "known": _known,
+        "standing_whisker": lambda standing: markup.whisker(
+            standing.metric,
+            {kind: one.metric for kind, one in (("best", standing.best), ("useless", standing.useless)) if one},
+            standing.crowd,
+        ),
+    }
+    of_globals: list[Callable[..., Any]] = [dataset_page, facts_of, reported_tables, row_anchor, row_page, suite_page]
+    environment.globals |= {function.__name__: function for function in of_globals}
+    environment.globals["status_class"] = STATUS_CLASSES.__getitem__
+    return environment
+
+
+def _seen(value: object) -> object:
+    """Return a value for a page; in texts, invisible characters become escapes."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _known(value: object) -> str:
+    if value is None:
+        return "unknown"
+    return f"{value:,}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+
+
+def _pages(environment: jinja2.Environment, view: View, exported: Mapping[str, str], report: Report) -> dict[str, str]:
+    pages: dict[str, str] = {}
+
+    def write(path: str, template: str, /, **context: object) -> None:
+        pages[f"{path.removesuffix('.html')}.md"] = environment.get_template(template).render(**context)
+
+    _write_lists(write, view)
+    for data in view.datasets:
+        write(data.page, "dataset.md.j2", data=data)
+    for suite in view.suites:
+        write(suite.page, "suite.md.j2", suite=suite)
+    answers = _answers(view)
+    for benchmark in view.board.benchmarks:
+        tables = view.tables_of(benchmark)
+        # The first table of those that ask alike, which is the roll-up if there is one, shows the figures of all.
+        first = {scope_of(table.table): table for table in reversed(tables)}
+        for table in tables:
+            scope = scope_of(table.table)
+            write(
+                table.page,
+                "benchmark.md.j2",
+                view=table,
+                root="../" * table.page.count("/"),
+                tables=tables,
+                shown=(shown := _shown(table, tables)),
+                computed=computed_from(entry for one in shown for row in one.table.rows for entry in row.entries),
+                incomplete=_incomplete(view.board, table),
+                figures=view.figures.get(scope, ()) if first[scope] is table else (),
+                exported=exported,
+                answers=answers,
+            )
+    described = portraits(view.board, (*view.indices, *view.sections))
+    language_models = [model for model in view.models if not model.is_baseline]
+    for number, model in enumerate(language_models):
+        report("writing pages", number, len(language_models))
+        write(
+            model.page,
+            "model.md.j2",
+            model=model,
+            facts=facts_sentence(model.id),
+            portraits=described[model.id],
+            badges=view.badges.get(model.id, ()),
+            address=view.settings.address,
+            has_answers=any(map(explorer_link, model.placements)),
+        )
+        for placement in model.placements:
+            tries = _tries(view, placement.row.entry)
+            write(placement.page, "result.md.j2", model=model, placement=placement, tries=tries, rule=rule())
+        of_indices = [(index, row) for index in view.indices for row in index.table.rows if row.model.id == model.id]
+        for index, row in of_indices:
+            tries = _tries(view, row.entry)
+            path = row_page(index.table, row)
+            write(path, "index_result.md.j2", model=model, index=index, row=row, tries=tries, answers=answers)
+    if len(language_models) < len(view.models):
+        write(BASELINES, "useless.md.j2", groups=useless_predictors(view.board))
+    return pages
+
+
+def _tries(view: View, entry: Entry) -> str | None:
+    """Return how many results the owner of an accepted one has handed in; published answers of others are no tries."""
+    return view.tries.get(entry.place) if entry.acceptance is not None and not entry.is_imported else None
+
+
+def _shown(table: TableView, tables: Sequence[TableView]) -> tuple[TableView, ...]:
+    """Return the tables that a page shows: its own, and before that of a benchmark the first one of all own data."""
+    if not table.is_default:
+        return (table,)
+    first = {one.datasets: one for one in reversed(tables) if one.is_own}
+    own = tuple(one for one in tables if first.get(one.datasets) is one)
+    return own if table.is_own else (*own, table)
+
+
+def _write_lists(write: Callable[..., None], view: View) -> None:
+    """Write the pages of which there is one each."""
+    names = dict.fromkeys([*view.board.benchmarks, *(pages.name for pages in pages_of_benchmarks())])
+    listed = [(load_pages(name), view.tables_of(name)) for name in names]
+    write("benchmarks/index.html", "benchmarks.md.j2", benchmarks=listed)
+    models = listed_models(view.models)
+    write("models/index.html", "models.md.j2", models=models, files=Files("files/models"), figures=view.by_size)
+    write(
+        "audit.html",
+        "audit.md.j2",
+        lines=table_files.audit_table(view.board, view.left_out).lines,
+        n_left_out=len(view.left_out),
+        files=Files("files/audit"),
+    )
+    write("data.html", "data.md.j2", datasets=view.datasets, files=Files("files/datasets"))
+    write("papers/index.html", "papers.md.j2", papers=view.papers)
+    for paper in view.papers:
+        write(paper.page, "paper.md.j2", view=paper, compared=paper.compared, assumptions=assumptions())
+    asked = [model for model in view.models if not model.is_baseline]
+    readable = [model.id for model in asked if any(map(explorer_link, model.placements))]
+    write("answers.html", "answers.md.j2", readable=readable, n_models=len(asked))
+    write("compare.html", "compare.md.j2")
+    if view.suites:
+        by_id = {suite.suite_id: suite for suite in view.suites}
+        write("part.html", "part.md.j2", suites=view.suites, by_id=by_id)
+
+
+def _answers(view: View) -> Callable[..., str | None]:
+    """Return a function for the address of the answers of a result, or of a group of them.
+
+    It is the address of the result itself if its answers are not shown, and None for a baseline.
+    """
+    shown = explored(view.models)
+
+    def behind(entry: Entry, group: Mapping[str, str] | None = None) -> str | None:
+        if entry.is_baseline:
+            return None
+        page = permalink(entry.result)
+        return answers_link(entry, group) if page in shown else page
+
+    return behind
+
+
+def _incomplete(board: Board, table: TableView) -> list[Incomplete]:
+    """Return the models without an index, for its table; for each table of results if no model has an index."""
+    scope = scope_of(table.table)
+    has_index = any(scope_of(index) == scope for index in board.indices.tables)
+    if has_index and not table.table.is_index:
+        return []
+    return [entry for place, entries in board.indices.incomplete.items() if (*place,) == scope for entry in entries]
+
+
+def tables_of(view: View) -> Iterator[DownloadTable]:
+    """Yield every table that the site offers for download."""
+    yield from table_files.result_tables(view.tables, view.frames.values)
+    for model in view.models:
+        for placement in model.placements if not model.is_baseline else ():
+            if placement.of_classes is not None:
+                yield placement.of_classes.table
+    yield from _tables_of_few(view)
+
+
+def _tables_of_few(view: View) -> Iterator[DownloadTable]:
+    """Yield the tables of which no result has its own."""
+    yield from map(table_files.view_table, view.tables)
+    yield from table_files.pair_tables(view.tables, view.frames.pairs)
+    yield table_files.audit_table(view.board, view.left_out)
+    yield datasets_table(view.datasets)
+    for data in view.datasets:
+        yield from (table for table in data.tables.values() if table.lines)
+    yield from (suite.table for suite in view.suites)
+    yield models_table(listed_models(view.models))
+
+
+def _exports(view: View, report: Report) -> dict[str, str]:
+    files: dict[str, str] = {}
+    for number, table in enumerate(found := list(tables_of(view))):
+        report("writing tables", number, len(found))
+        files[table.files.csv] = table.csv
+    for view_of in view.tables:
+        cited = bibtex(view_of, files[view_of.files.csv], view.settings.address)
+        files |= {view_of.files.tex: paper_latex(view_of), view_of.files.bib: cited}
+        files[view_of.files.markdown] = paper_markdown(view_of)
+    return files
+
+
+def parquet_files(view: View) -> dict[str, bytes]:
+    """Return every table that the site offers as a Parquet file, by path relative to the root of the site."""
+    files = {table.files.parquet: table.parquet for table in _tables_of_few(view)}
+    for name, frame in view.frames._asdict().items():
+        files[f"files/{name}.parquet"] = frame_parquet(frame)
+    return files
+
+
+def _charts(view: View) -> dict[str, str]:
+    pictures = [picture for table in view.tables for picture in table.pictures]
+    pictures += [picture for of_scope in view.figures.values() for picture in of_scope]
+    pictures += view.by_size
+    pictures += [picture for paper in view.papers for of_part in paper.pictures.values() for picture in of_part]
+    for model in view.models:
+        pictures += [picture for placement in model.placements for picture in placement.pictures]
+    return {picture.path: picture.chart.svg for picture in pictures}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from leaderboard.model_facts import display_name
 from leaderboard.pages.markup import number, source_markdown
-from leaderboard.pages.paper_files import escape, latex_row, latex_table, markdown_table
+from leaderboard.pages.table_files import escape, latex_row, latex_table, markdown_table
 from leaderboard.ranking.rank_ranges import RankRange, rank_words
 from schemas.documents.model_summary import BenchmarkSummary, MeasureValue, ModelSummary
 

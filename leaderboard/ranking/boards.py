@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from biasboard.ground import strict_json
 from evaluators.benchmark import RankingMetric, load_benchmark
 from leaderboard.benchmark_pages import Column, load_pages
-from leaderboard.ranking.duplicates import Duplicate, copied_answers, precedence, singled, with_own_identities
-from leaderboard.ranking.gates import BY_INDEX, MIN_ANSWERED, Gates, why_unranked
+from leaderboard.ranking.rows import Duplicate, copied_answers, precedence, singled, with_own_identities
+from leaderboard.ranking.rank_ranges import BY_INDEX, MIN_ANSWERED, Gates, why_unranked
 from leaderboard.ranking.index_tables import IndexTables, index_tables
 from leaderboard.ranking.rank_ranges import Bounds, bounds_of
 from leaderboard.ranking.rows import RankableValue, Row, Table, compared, ranked_by

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
-
 from evaluators.benchmark import load_benchmark
 from leaderboard.ranking.boards import Board, missing_bounds
-from leaderboard.ranking.fields import Columns, Fields, Values, attributes, columns_of, values_of
-from leaderboard.ranking.gates import Named, best_useless
+from leaderboard.ranking.rank_ranges import Named, best_useless
 from leaderboard.ranking.index_tables import index_bounds
 from leaderboard.ranking.rank_ranges import Bounds
 from leaderboard.ranking.rows import Row, Table
 from schemas.documents.result import Metric
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from typing import Any, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 
 class Frames(NamedTuple):
@@ -197,3 +199,34 @@ def _ranks(table: Table) -> Iterator[Values]:
     for ranked in (table, *table.others):
         for number, row in enumerate(ranked.rows):
             yield (*values_of(_MODEL, row), ranked.primary, number, *values_of(_ROW, row))
+
+
+T = TypeVar("T")
+Scalar: TypeAlias = str | int | float | bool | None
+Values: TypeAlias = tuple[Scalar, ...]
+"""Values of a row in the order of its columns."""
+Kind: TypeAlias = type[str] | type[int] | type[float] | type[bool]
+Columns: TypeAlias = Mapping[str, Kind]
+"""Type of the values of each column, which may all be None in one table."""
+Fields: TypeAlias = Mapping[str, tuple[Kind, Callable[[T], Scalar]]]
+"""Columns of rows about something: for each the type of its values, and the function that reads a value."""
+
+
+def attributes(path: str = "", /, **kinds: Kind) -> Fields[Any]:
+    """Return columns that are attributes of the same names.
+
+    Args:
+        path: Attribute that has them, with a dot at the end; empty for the thing itself.
+        kinds: Type of the values by name.
+    """
+    return {name: (kind, attrgetter(path + name)) for name, kind in kinds.items()}
+
+
+def columns_of(fields: Fields[T]) -> dict[str, Kind]:
+    """Return the columns of some fields."""
+    return {name: kind for name, (kind, _) in fields.items()}
+
+
+def values_of(fields: Fields[T], one: T) -> Values:
+    """Return what some fields say of one thing."""
+    return tuple([read(one) for _, read in fields.values()])

@@ -17,8 +17,8 @@ from evaluators.runs.measure.index_values import (
     set_tables,
 )
 from leaderboard.benchmark_pages import load_pages
-from leaderboard.ranking.duplicates import precedence
-from leaderboard.ranking.gates import MIN_ANSWERED, in_config, is_settled, why_own_shut, why_unranked
+from leaderboard.ranking.rows import precedence
+from leaderboard.ranking.rank_ranges import MIN_ANSWERED, in_config, is_settled, why_own_shut, why_unranked
 from leaderboard.ranking.rank_ranges import Bounds, bounds_of
 from leaderboard.ranking.rows import RankableValue, Row, Scope, Table, compared, ranked_by
 from leaderboard.verify.entries import Entry, model_label

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from builders.synthbias.checks.catalogue import GENERATED, Duplicates, first_finding
-from builders.synthbias.checks.sentence import Sentence
+from builders.synthbias.checks.check import Sentence
 from builders.synthbias.embedded import occupation_pairs
 from builders.synthbias.frames import open_frames, settled_frames
 from builders.synthbias.lint import lint

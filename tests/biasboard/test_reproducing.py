@@ -11,7 +11,7 @@ import pytest
 
 from evaluators.backend import ChoiceRequest, GenerateRequest
 from evaluators.runs.ask.study import Study
-from leaderboard.reproductions import reproductions
+from leaderboard.ranking.reproduced import reproductions
 from schemas.documents.papers import PaperRun
 from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.items.label import LabelItem

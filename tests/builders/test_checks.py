@@ -26,8 +26,8 @@ from builders.synthbias.checks.catalogue import (
     findings_in,
 )
 from builders.synthbias.checks.check import Check, SentenceCheck
-from builders.synthbias.checks.sentence import Claims, Collection, Sentence
-from builders.synthbias.mentions import Mention
+from builders.synthbias.checks.check import Claims, Collection, Sentence
+from builders.synthbias.minimal_pairs import Mention
 from builders.synthbias.published import parse
 
 REPOSITORY = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ import mlcroissant
 import pytest
 
 from biasboard.ground.files import sha256_file
-from builders.dataset.croissant import croissant_problems
+from builders.dataset.card import croissant_problems
 from builders.dataset.output import write_dataset
 from builders.synthbias import embedded
 from schemas.folders.dataset_folder import read_manifest, read_split

@@ -16,7 +16,7 @@ from builders.dataset.output import Draft, write_dataset
 from builders.publishable import check_manifest
 from builders.synthbias import PUBLISHED_SHA256, published
 from builders.synthbias.checks.catalogue import PUBLISHED_FLAGS, findings_in
-from builders.synthbias.checks.sentence import Collection
+from builders.synthbias.checks.check import Collection
 from builders.synthbias.minimal_pairs import take_pairs
 from builders.synthbias.published import parse
 from schemas.items.coreference import CoreferenceItem

@@ -18,7 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from builders.synthbias.checks.sentence import word_list
+from builders.synthbias.checks.check import word_list
 
 MODEL = "made/writer"
 USELESS = "made/useless"

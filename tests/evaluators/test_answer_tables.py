@@ -18,7 +18,7 @@ from evaluators.backend import ChoiceRequest, Request, Response
 from evaluators.runs.plan.exported_questions import question_id
 from evaluators.runs.plan.plan import Plan, select, shape_listed
 from evaluators.task import task_for
-from leaderboard.ranking.gates import why_unranked
+from leaderboard.ranking.rank_ranges import why_unranked
 from leaderboard.verify.entries import Root
 from schemas.folders.dataset_folder import read_manifest
 from schemas.validate import problems

@@ -14,7 +14,7 @@ from evaluators.models.tokenizer import load_tokenizer
 from evaluators.stores.store import store_key
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
-from leaderboard.verify.checks import check_records
+from leaderboard.verify.verification import check_records
 from schemas.folders.run_folder import StoredParts, read_result
 from tests.evaluators.fake_endpoint import save_tokenizer
 from tests.evaluators.invoking import evaluators

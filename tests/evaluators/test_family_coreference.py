@@ -22,7 +22,7 @@ from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.task import Asked, load_task
 from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.keys import KeyBook
-from leaderboard.verify.loading import verified_outcome
+from leaderboard.verify.verdicts import verified_outcome
 from schemas.documents.record import Record
 from schemas.documents.result import Metric
 from schemas.items.family_coreference import FamilyCoreferenceItem

@@ -21,7 +21,7 @@ from evaluators.task import Asked
 from evaluators.tasks.instructions.instruction_task import TASK
 from leaderboard.verify.entries import Root
 from leaderboard.verify.keys import KeyBook
-from leaderboard.verify.loading import load
+from leaderboard.verify.verdicts import load
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_run
 from schemas.items.instruction import InstructionItem

@@ -15,7 +15,7 @@ from biasboard.ground.errors import ConfigError
 from evaluators.backend import Answers, BlockLimits, ChoiceRequest, GenerateRequest, Response, RunContext
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.load import looks_ahead
-from evaluators.backends.transformers.packed_scoring import (
+from evaluators.backends.transformers.option_scoring import (
     MAX_TREE,
     prefix_groups,
     trees_of,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from builders.synthbias import embedded, published
-from builders.synthbias.checks.sentence import Collection
+from builders.synthbias.checks.check import Collection
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.benchmark import load_benchmark

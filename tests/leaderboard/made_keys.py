@@ -14,7 +14,7 @@ from evaluators.runs.measure.stored_results import MadeKey, key_of_parts
 from leaderboard.verify import checks
 from leaderboard.verify.entries import Entry, LeftOut, Root
 from leaderboard.verify.keys import KeyBook, KnownKey, write_key
-from leaderboard.verify.loading import LoadedResults, load, verified_outcome
+from leaderboard.verify.verdicts import LoadedResults, load, verified_outcome
 from schemas.documents.result import Result, Signature
 from schemas.files.record_files import read_parts_unchecked
 from schemas.folders.run_folder import RESULT, find_runs, read_result

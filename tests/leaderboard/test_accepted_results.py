@@ -11,12 +11,12 @@ import pytest
 
 from biasboard.ground.memory import Memory
 from leaderboard.pages.publishing import handwritten_pages
-from leaderboard.pages.rendering import make_view
+from leaderboard.pages.publishing import make_view
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Root
 from leaderboard.verify.intake import strange_files
 from leaderboard.verify.keys import open_book
-from leaderboard.verify.loading import LoadedResults, load
+from leaderboard.verify.verdicts import LoadedResults, load
 from leaderboard.verify.submissions import place_for, read_submission
 from schemas.files.record_columns import TEXT_ELSEWHERE, is_hashed
 from schemas.folders.run_folder import RESULT

@@ -11,7 +11,7 @@ import pytest
 
 from evaluators.tasks.pronouns.answer_words import stems
 from leaderboard.ranking.boards import assemble
-from leaderboard.ranking.gates import Gates, why_own_shut
+from leaderboard.ranking.rank_ranges import Gates, why_own_shut
 from leaderboard.ranking.rows import Row
 from leaderboard.verify.entries import Root
 from schemas.lexicon import pronoun_families

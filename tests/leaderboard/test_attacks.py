@@ -20,9 +20,9 @@ from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from evaluators.backend import GenerateRequest
 from evaluators.task import load_task, prompt_of
-from leaderboard.pages.rendering import generate, make_view
+from leaderboard.pages.publishing import generate, make_view
 from leaderboard.ranking.boards import assemble, missing_bounds
-from leaderboard.ranking.gates import why_unranked
+from leaderboard.ranking.rank_ranges import why_unranked
 from leaderboard.verify.comparisons import compare_scores
 from leaderboard.verify.entries import Entry
 from leaderboard.verify.keys import KeyBook

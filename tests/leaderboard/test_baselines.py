@@ -32,12 +32,12 @@ from evaluators.runs.plan.plan import Plan, select
 from evaluators.scorer import quick_scorers
 from evaluators.task import load_task, prompt_of
 from leaderboard.ranking.boards import assemble
-from leaderboard.ranking.gates import solved_note
+from leaderboard.ranking.rank_ranges import solved_note
 from leaderboard.verify import baselines
 from leaderboard.verify.baselines import with_baselines
 from leaderboard.verify.entries import Entry, Examples, Match, Root
 from leaderboard.verify.keys import KeyBook
-from leaderboard.verify.loading import load
+from leaderboard.verify.verdicts import load
 from schemas.documents.board import Acceptance
 from schemas.documents.result import RecordsFile, SumsFile, Withheld
 from schemas.files.record_columns import RecordColumns

@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from leaderboard.pages.rendering import generate, make_view, parquet_files
+from leaderboard.pages.publishing import generate, make_view, parquet_files
 from leaderboard.ranking.boards import Board, assemble, table_title
-from leaderboard.ranking.gates import BY_INDEX, why_unranked
+from leaderboard.ranking.rank_ranges import BY_INDEX, why_unranked
 from leaderboard.ranking.index_tables import why_all_shut
 from leaderboard.ranking.rank_ranges import RankRange
 from leaderboard.ranking.rows import Row, Table

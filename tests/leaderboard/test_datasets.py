@@ -10,7 +10,7 @@ import pytest
 
 from biasboard.ground import strict_json
 from leaderboard.pages.dataset_views import BuiltDataset, kept_keys, safe_html
-from leaderboard.pages.rendering import generate, make_view
+from leaderboard.pages.publishing import generate, make_view
 from leaderboard.ranking.boards import assemble
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.made_keys import write_keys

@@ -14,7 +14,7 @@ import pytest
 
 from evaluators.backend import model_identity
 from leaderboard.ranking.boards import assemble
-from leaderboard.ranking.gates import Gates
+from leaderboard.ranking.rank_ranges import Gates
 from leaderboard.ranking.profiles import profile_of
 from leaderboard.verify.entries import Match
 from schemas.documents.record import Exchange, Record

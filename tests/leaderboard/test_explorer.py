@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from leaderboard.benchmark_pages import load_pages
-from leaderboard.pages.choice_keys import answers_link
+from leaderboard.pages.compare import answers_link
 from leaderboard.verify.entries import KINDS
 from schemas.lexicon import pronoun_families
 from tests.leaderboard.browsing import Opened, choose, serious_violations, settle

@@ -26,7 +26,7 @@ from leaderboard.charts.grids import short_number
 from leaderboard.charts.rows import Panel, RowValue
 from leaderboard.charts.scatter import ScatterPoint, SizedModel, Training, scatter, size_chart
 from leaderboard.pages.figures import figures_of, figures_of_result
-from leaderboard.pages.pictures import PageChart
+from leaderboard.pages.figures import PageChart
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.rank_ranges import rank_correlation
 from leaderboard.verify.entries import Entry

@@ -18,12 +18,12 @@ from evaluators.scorer import quick_scorers
 from evaluators.task import load_task
 from leaderboard.pages.tables import table_views
 from leaderboard.ranking.boards import Board, assemble
-from leaderboard.ranking.gates import why_unranked
+from leaderboard.ranking.rank_ranges import why_unranked
 from leaderboard.ranking.profiles import tables_of
 from leaderboard.ranking.rank_ranges import RankRange
 from leaderboard.ranking.rows import RankableValue, Table, compared
 from leaderboard.verify.entries import Entry, Root
-from leaderboard.verify.loading import LoadedResults
+from leaderboard.verify.verdicts import LoadedResults
 from schemas.documents.board import Acceptance
 from schemas.documents.run_files import TextScore
 from schemas.files import row_files

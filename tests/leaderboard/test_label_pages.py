@@ -10,7 +10,7 @@ import pytest
 
 from leaderboard.label_pages import count_tables, label_counts
 from leaderboard.pages.dataset_views import built_datasets
-from leaderboard.pages.rendering import generate, make_view
+from leaderboard.pages.publishing import generate, make_view
 from leaderboard.ranking.boards import assemble
 from schemas.folders.dataset_folder import read_manifest
 from tests.evaluators.label_data import BY_NAME, TASKS, made_dataset

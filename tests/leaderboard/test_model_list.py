@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from leaderboard.model_facts import facts_of
-from leaderboard.pages.model_list import listed_models
-from leaderboard.pages.rendering import templates
+from leaderboard.pages.model_views import listed_models
+from leaderboard.pages.publishing import templates
 from tests.commands import REPOSITORY
 from tests.leaderboard.synthetic import leaning, uniform, write_model
 from tests.worlds import MadeBoard

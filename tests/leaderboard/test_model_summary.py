@@ -19,7 +19,7 @@ from biasboard.ground.memory import Memory
 from leaderboard.commands.comparable_results import load_comparable
 from leaderboard.pages.model_cards import METADATA, card_markdown, model_index, write_card
 from leaderboard.pages.model_summary import summarise
-from leaderboard.pages.paper_files import escape
+from leaderboard.pages.table_files import escape
 from leaderboard.pages.summary_forms import (
     difference_of,
     frame,
@@ -31,11 +31,11 @@ from leaderboard.pages.summary_forms import (
     value_of,
 )
 from leaderboard.ranking.boards import assemble
-from leaderboard.ranking.duplicates import with_own_identities
+from leaderboard.ranking.rows import with_own_identities
 from leaderboard.ranking.profiles import profile_of
 from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.keys import KeyBook
-from leaderboard.verify.loading import load
+from leaderboard.verify.verdicts import load
 from schemas.documents.model_summary import BenchmarkSummary, MeasureValue, ModelSummary, NamedValue
 from schemas.files import contract
 from tests.commands import run

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pyarrow.parquet as pq
 import pytest
 
-from leaderboard.pages.choice_keys import model_key
+from leaderboard.pages.compare import model_key
 from leaderboard.pages.markup import source_markdown
 from leaderboard.pages.model_cards import card_markdown, short_lines
 from leaderboard.pages.model_summary import summarise

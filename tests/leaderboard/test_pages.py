@@ -17,7 +17,7 @@ from biasboard.ground.errors import ConfigError
 from leaderboard.pages.badges import Badge, summary_badge
 from leaderboard.pages.model_summary import summarise
 from leaderboard.pages.publishing import SiteSettings
-from leaderboard.pages.rendering import generate
+from leaderboard.pages.publishing import generate
 from schemas.documents.result import Metric
 from tests.leaderboard.synthetic import leaning, write_model
 from tests.worlds import HOSTILE, MadeBoard, luminance

@@ -12,11 +12,11 @@ import pytest
 from evaluators.benchmark import benchmarks
 from leaderboard import model_facts
 from leaderboard.model_facts import display_name, facts_of, file_name
-from leaderboard.pages.portraits import facts_sentence
-from leaderboard.pages.rendering import generate, make_view, templates
+from leaderboard.pages.profile import facts_sentence
+from leaderboard.pages.publishing import generate, make_view, templates
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.reproduced import ReproducedPaper, Sighting, costs_of, reproduced, side_of
-from leaderboard.reproductions import citation_of, reported_tables, reproductions
+from leaderboard.ranking.reproduced import citation_of, reported_tables, reproductions
 from schemas.documents.model_facts import FACTS
 from schemas.documents.papers import ReportedTable
 from tests.commands import REPOSITORY

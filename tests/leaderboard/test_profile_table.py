@@ -10,7 +10,7 @@ import pytest
 
 from biasboard.ground.memory import Memory
 from leaderboard.pages.profile import TINTS, FrontRow, FrontTable, front_parts, front_table, tints_of
-from leaderboard.pages.rendering import templates
+from leaderboard.pages.publishing import templates
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.profiles import tables_of
 from leaderboard.verify.baselines import with_baselines

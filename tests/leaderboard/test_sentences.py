@@ -14,16 +14,16 @@ from typing import NamedTuple, TypeAlias
 import pytest
 
 from leaderboard.benchmark_pages import load_pages
-from leaderboard.findings import Finding
+from leaderboard.benchmark_pages import Finding
 from leaderboard.model_facts import display_name
-from leaderboard.pages.addresses import permalink
+from leaderboard.pages.markup import permalink
 from leaderboard.pages.model_views import Placement
-from leaderboard.pages.portraits import portraits
+from leaderboard.pages.profile import portraits
 from leaderboard.pages.profile import front_parts, leaders, shown_findings
-from leaderboard.pages.rendering import View, generate, make_view
+from leaderboard.pages.publishing import View, generate, make_view
 from leaderboard.pages.tables import TableView
 from leaderboard.ranking.boards import assemble
-from leaderboard.ranking.gates import BY_INDEX
+from leaderboard.ranking.rank_ranges import BY_INDEX
 from leaderboard.verify.entries import Entry
 from schemas.documents.result import CORRUPTED, Interval, Metric, metric_key
 from tests.schemas import examples

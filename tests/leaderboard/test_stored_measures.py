@@ -21,7 +21,7 @@ from evaluators.runs.measure.stored_results import write_without_texts
 from leaderboard.verify.comparisons import CompleteRuns
 from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.keys import KeyBook
-from leaderboard.verify.loading import load
+from leaderboard.verify.verdicts import load
 from schemas.documents.result import Metric, Result
 from schemas.documents.run_files import ClusterSums
 from schemas.files import contract, row_files

@@ -18,7 +18,7 @@ from leaderboard.pages import compare, explorer, model_views, suites
 from leaderboard.verify import checks, verification
 from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.intake import contents_of
-from leaderboard.verify.loading import load
+from leaderboard.verify.verdicts import load
 from schemas.documents.result import CorrectionsFile
 from tests.leaderboard.forging import Places, forge
 from tests.leaderboard.gifi_results import write_gifi_model

@@ -20,7 +20,7 @@ from evaluators.models.parity import differing
 from evaluators.runs.measure.rescoring import rescore
 from leaderboard.verify.comparisons import CompleteRuns
 from leaderboard.verify.entries import Root
-from leaderboard.verify.loading import load
+from leaderboard.verify.verdicts import load
 from leaderboard.verify.submissions import public_files
 from leaderboard.verify.verdicts import judge
 from schemas.documents.base import as_row

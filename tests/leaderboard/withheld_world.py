@@ -15,7 +15,7 @@ from biasboard.ground.memory import Memory
 from leaderboard.verify.comparisons import CompleteRuns
 from leaderboard.verify.entries import Entry, Origin, Root
 from leaderboard.verify.keys import KeyBook
-from leaderboard.verify.loading import load
+from leaderboard.verify.verdicts import load
 from leaderboard.verify.verdicts import judge
 from schemas.documents.result import Result
 from schemas.documents.run_files import ClusterSums

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from biasboard.ground.files import packaged_toml
 from builders.synthbias.annotation.annotated import AskedSentence
 from builders.synthbias.annotation.votes import Ballot, Status
-from builders.synthbias.mentions import mentions_in
+from builders.synthbias.minimal_pairs import mentions_in
 
 DEFAULT_PERCENT = 80
 """Percentage of the test that must be right, as in SynthBias."""

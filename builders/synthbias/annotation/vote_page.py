@@ -42,7 +42,7 @@ from builders.synthbias.annotation.session import Session, Turn, sampled_pairs
 from builders.synthbias.annotation.state import locked, note_dataset, write_state
 from builders.synthbias.annotation.vote_intake import with_entrance
 from builders.synthbias.annotation.votes import AnnotatorKind, VoteAnswer, VoteQuestion
-from builders.synthbias.mentions import mentions_in
+from builders.synthbias.minimal_pairs import mentions_in
 
 
 @one_line_errors("stopped; every vote is kept")

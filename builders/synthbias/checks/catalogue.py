@@ -16,8 +16,8 @@ from zlib import crc32
 from biasboard.ground.errors import DataError
 from builders.synthbias.checks import case_checks, collection_checks, sentence_checks
 from builders.synthbias.checks.check import ENTRIES, Check, SentenceCheck, SentenceFinding
-from builders.synthbias.checks.sentence import Collection, Sentence
-from builders.synthbias.mentions import wording
+from builders.synthbias.checks.check import Collection, Sentence
+from builders.synthbias.minimal_pairs import wording
 
 Profile: TypeAlias = tuple[str, ...]
 """The names of the checks that one use of the catalogue runs, in order."""

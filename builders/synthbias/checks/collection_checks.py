@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from builders.pronoun_case import cases_of_form
 from builders.synthbias.checks.check import FileCheck, PairCheck
-from builders.synthbias.checks.sentence import Collection, Sentence
-from builders.synthbias.mentions import wording
+from builders.synthbias.checks.check import Collection, Sentence
+from builders.synthbias.minimal_pairs import wording
 from schemas.lexicon import occupations
 
 _PARTS = frozenset(word for name in occupations() for word in name.casefold().split())

@@ -35,7 +35,7 @@ from builders.synthbias.annotation.votes import (
     standing_votes,
 )
 from builders.synthbias.frames import open_frames, settled_frames
-from builders.synthbias.mentions import masked, mentions_in, wording
+from builders.synthbias.minimal_pairs import masked, mentions_in, wording
 from schemas.lexicon import gender_of_pronoun, occupations
 from tests.builders.annotation.made_votes import (
     BALLOTS,

@@ -15,7 +15,7 @@ from evaluators.backend import GenerateRequest
 from evaluators.harness import load_harness
 from evaluators.runs.plan.plan import Plan, select
 from evaluators.task import Asked, load_task
-from leaderboard.ranking.gates import why_unranked
+from leaderboard.ranking.rank_ranges import why_unranked
 from leaderboard.verify.entries import Root
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import Run, read_run
