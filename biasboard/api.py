@@ -120,7 +120,7 @@ def evaluate(
     from evaluators.backend_options import BackendOptions
     from evaluators.commands.runs_from_options import ask_all
     from evaluators.runs.ask.study import CACHE_VARIABLE, RunChoice, Study, normalisation_named
-    from evaluators.runs.measure.unread_answers import is_unreadable
+    from evaluators.runs.measure.recording import is_unreadable
 
     hide_foreign_bars()
     items = {

@@ -195,7 +195,7 @@ def score_command(
             print("gates are decided by what a model answers: leave out --dry-run")
         return estimates_document(estimates, planned.notes)
     # Imported here, because planning needs none of it.
-    from evaluators.runs.measure.unread_answers import refusal_lines
+    from evaluators.runs.measure.recording import refusal_lines
     from leaderboard.pages.summary_forms import summary_lines
 
     # What single runs print is no part of the table.
@@ -220,7 +220,7 @@ def score_command(
 def _none_read(finished: Sequence[Finished]) -> RunError | None:
     """Return an error if no answer at all could be read, and say so of single runs: the others are no less complete."""
     # Imported here, because planning needs none of it.
-    from evaluators.runs.measure.unread_answers import check_read, is_unreadable
+    from evaluators.runs.measure.recording import check_read, is_unreadable
 
     unreadable = [run for run in finished if is_unreadable(run.result)]
     try:
@@ -274,7 +274,7 @@ def _of_earlier(backend: Backend, finished: Sequence[Finished]) -> str | None:
 def _with_missing_of_groups(benchmark: BenchmarkSummary, finished: Sequence[Finished]) -> BenchmarkSummary:
     """Return a summary with the numbers of items without a score in each group, if there are any."""
     # Imported here, because planning needs none of it.
-    from evaluators.runs.measure.unread_answers import statuses_of_groups
+    from evaluators.runs.measure.recording import statuses_of_groups
 
     of_groups: dict[tuple[str, str], Counter[str]] = {}
     for run in finished if benchmark.n_missing else ():

@@ -29,8 +29,7 @@ from biasboard.ground.hub_publishing import (
 )
 from biasboard.ground.plain_text import listed
 from biasboard.ground.progress import Report, silent
-from builders.dataset.card import BENCHMARK_FILE, card_problems
-from builders.dataset.card import CROISSANT_FILE, croissant_problems
+from builders.dataset.card import BENCHMARK_FILE, CROISSANT_FILE, card_problems, croissant_problems
 from builders.dataset.licences import ProtectedSource, digests_of, holds_protected, sentence_in_parts
 from builders.dataset.output import VERSION_FORM, is_licence_file, version_key
 from builders.description import BuilderSource, all_builders

@@ -11,22 +11,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple, SupportsFloat
+from typing import NamedTuple, SupportsFloat, TypeAlias
+
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.kinds import PAGES, TASKS
-from biasboard.ground.plain_text import listed
+from biasboard.ground.plain_text import listed, printed
 from evaluators.benchmark import benchmarks, load_benchmark
 from evaluators.runs.measure.measuring import metric_definitions
 from leaderboard.benchmark_figures import Figure
 from leaderboard.verify.entries import Entry
 from schemas.documents.dataset import Manifest, item_shapes
 from schemas.documents.result import Metric
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
-from biasboard.ground.plain_text import printed
-from leaderboard.verify.entries import Entry
-from schemas.documents.result import Metric
-
 
 _MOST_NAMED = 2
 """Largest number of groups that a cell names."""

@@ -33,7 +33,7 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
         "documents": set(),
         "lexicon": set(),
         "items": {"documents", "lexicon", "files"},
-        "outputs": {"documents"},
+        "outputs": {"documents", "files"},
         "files": {"documents"},
         "folders": {"documents", "files"},
         ".": {"documents", "files", "folders", "outputs"},
@@ -76,14 +76,13 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
         ".": {"verify"},
         "benchmarks": {"."},
         "ranking": {".", "verify"},
-        "charts": {"ranking"},
-        "pages": {".", "verify", "ranking", "charts"},
+        "pages": {".", "verify", "ranking"},
         "formats": {".", "ranking"},
         "publish": {".", "verify", "pages"},
         "commands": {".", "verify", "ranking", "pages"},
     },
     "biasboard": {".": set()},
-    GROUND: {".": set(), "charts": {"."}},
+    GROUND: {".": set()},
 }
 PLUG_INS = [one for one in vars(kinds).values() if isinstance(one, PlugIns) and one is not kinds.BUILDERS]
 HEAVY = {

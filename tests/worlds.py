@@ -17,9 +17,9 @@ import pytest
 
 from leaderboard.pages import publishing
 from leaderboard.pages.dataset_views import BuiltDataset
-from leaderboard.pages.exports import Line
 from leaderboard.pages.publishing import View, copies, generate, make_view, parquet_files, tables_of
 from leaderboard.ranking.boards import Board, assemble
+from leaderboard.ranking.frames import Line
 from leaderboard.verify.entries import Entry, LeftOut, Root
 from schemas.documents.dataset import Manifest
 from tests.commands import REPOSITORY

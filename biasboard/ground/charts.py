@@ -2,8 +2,8 @@
 
 A drawing has no frame: its parts lie wherever they are put, also at negative coordinates, and the picture is as large
 as what it holds. The widths of letters are guessed, since nobody knows the fonts of readers: the same parts give the
-same bytes on every machine. A plane lies between two axes, and puts dots and lines in the coordinates of the data; names
-are shortened, told apart, and put beside their dots where they avoid each other.
+same bytes on every machine. A plane lies between two axes, and puts dots and lines in the coordinates of the data; long
+names are shortened, told apart, and put beside their dots where they avoid each other.
 """
 
 from __future__ import annotations

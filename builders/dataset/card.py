@@ -10,17 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+
 import yaml
-from schemas.documents.dataset import Manifest, RuleCount, Source
-from schemas.folders.dataset_folder import CARD, MANIFEST
-from collections.abc import Iterator
-from pathlib import Path
+
 from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.strict_json import JsonValue
-from schemas.documents.dataset import Manifest, SplitEntry, shape_of
-
+from schemas.documents.dataset import Manifest, RuleCount, Source, SplitEntry, shape_of
+from schemas.folders.dataset_folder import CARD, MANIFEST
 
 BENCHMARK_FILE = "eval.yaml"
 _FRAMEWORK = "biasboard"

@@ -18,8 +18,7 @@ from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import replacing_folder
 from biasboard.ground.progress import Report, silent
-from builders.dataset.card import BENCHMARK_FILE, Card, render_benchmark, render_card
-from builders.dataset.card import CROISSANT_FILE, render_croissant
+from builders.dataset.card import BENCHMARK_FILE, CROISSANT_FILE, Card, render_benchmark, render_card, render_croissant
 from schemas.documents.base import SCHEMA_VERSION
 from schemas.documents.dataset import (
     FileEntry,

@@ -27,8 +27,7 @@ from builders.synthbias.families import (
     plural_after,
     take_sets,
 )
-from builders.synthbias.minimal_pairs import masked, mentions_in
-from builders.synthbias.minimal_pairs import case_of_pair, template_key
+from builders.synthbias.minimal_pairs import case_of_pair, masked, mentions_in, template_key
 from builders.synthbias.own_sentences import UNSETTLED_CASE
 from schemas.documents.dataset import Manifest, Reject, Source
 from schemas.items.coreference import CoreferenceItem

@@ -22,8 +22,15 @@ from biasboard.ground.plain_text import github_annotation, printable
 from builders.build_command import aligned
 from builders.dataset.own_csv import read_tables
 from builders.synthbias.checks.catalogue import ABOUT_OCCUPATIONS, CATALOGUE, LINT, findings_in
-from builders.synthbias.checks.check import SEVERITIES, SentenceFinding, Severity, at_least
-from builders.synthbias.checks.check import Collection, Sentence, required
+from builders.synthbias.checks.check import (
+    SEVERITIES,
+    Collection,
+    Sentence,
+    SentenceFinding,
+    Severity,
+    at_least,
+    required,
+)
 from builders.synthbias.own_sentences import FORM, sentence_of, sides_of
 
 CHECKS = ("broken_row", "two_occupations", "wrong_answer", "one_sided", "telling_place", *LINT)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Literal, NamedTuple, TypeAlias
+
 from biasboard.ground import strict_json
 from builders.dataset.output import DraftSplit, round_robin, take_units
 from builders.pronoun_case import cases_of_form
@@ -12,12 +15,6 @@ from schemas.documents.dataset import Reject
 from schemas.items.coreference import CoreferenceItem, Stereotype
 from schemas.items.family_coreference import FamilyCoreferenceItem
 from schemas.lexicon import PronounCase, PronounGender, occupations, pronoun_families
-import re
-from collections.abc import Iterable
-from functools import cache
-from typing import NamedTuple
-from schemas.lexicon import occupations, pronoun_families
-
 
 _KEY_LENGTH = 16
 """Number of hexadecimal digits of a hash in a key."""

@@ -21,10 +21,8 @@ from builders.synthbias import PROTECTED
 from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks.case_checks import case_by_phrase, case_readings
 from builders.synthbias.checks.catalogue import CATALOGUE, OWN, OWN_FLAGS, all_findings, findings_in, first_finding
-from builders.synthbias.checks.check import SentenceFinding
-from builders.synthbias.checks.check import Claims, Collection, Sentence, required, word_list, words_of
+from builders.synthbias.checks.check import Claims, Collection, Sentence, SentenceFinding, required, word_list, words_of
 from builders.synthbias.generation.generated import PUBLISHED, published_reject
-from builders.synthbias.minimal_pairs import mentions_in, wording
 from builders.synthbias.minimal_pairs import (
     CONFIGS,
     GENDERS,
@@ -34,8 +32,10 @@ from builders.synthbias.minimal_pairs import (
     Slotted,
     case_of_pair,
     items_of,
+    mentions_in,
     split_of,
     take_pairs,
+    wording,
 )
 from schemas.documents.dataset import Reject
 from schemas.items.coreference import CoreferenceItem

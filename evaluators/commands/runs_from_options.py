@@ -21,7 +21,7 @@ from evaluators.benchmark import benchmarks, load_benchmark
 from evaluators.runs.ask.pipeline import Finished
 from evaluators.runs.ask.study import Plans, RunChoice, Study, scorers_of
 from evaluators.runs.measure.baseline_gate import why_no_rank
-from evaluators.runs.measure.unread_answers import check_read, is_unreadable, notes, on_letters
+from evaluators.runs.measure.recording import check_read, is_unreadable, notes, on_letters
 from evaluators.runs.plan.plan import Plan
 from evaluators.stores.store import check_cache
 from schemas.documents.result import Metric, Result

@@ -7,8 +7,21 @@ from collections.abc import Mapping, Sequence
 from statistics import geometric_mean, mean
 
 from leaderboard.benchmark_figures import BumpChart, HeatMap, Matrix, Needed, Ordering, Shown, Strips
-from leaderboard.benchmark_pages import BenchmarkPages, Column, Example, Headline, Layout, Paper
-from leaderboard.benchmark_pages import LEAST_MODELS, Finding, Results, is_above, measured, of_models, percent
+from leaderboard.benchmark_pages import (
+    LEAST_MODELS,
+    BenchmarkPages,
+    Column,
+    Example,
+    Finding,
+    Headline,
+    Layout,
+    Paper,
+    Results,
+    is_above,
+    measured,
+    of_models,
+    percent,
+)
 from leaderboard.model_facts import display_name
 from schemas.lexicon import PRONOUN_CLASSES, pronoun_families
 from schemas.lexicon.languages import LANGUAGE_CODES, Language, families_in

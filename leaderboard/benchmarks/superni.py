@@ -12,8 +12,20 @@ from evaluators.tasks.labels.label_prompts import N_BALANCED, N_COMPARED, N_EXAM
 from evaluators.tasks.labels.metric_variants import METHODS, calibrated_measures, metric_headings
 from evaluators.tasks.labels.superni_benchmark import calibrated_at, contexts_of, sets_suffix
 from leaderboard.benchmark_figures import Curves, Shown
-from leaderboard.benchmark_pages import BenchmarkPages, Column, Example, Headline, Layout, Paper
-from leaderboard.benchmark_pages import LEAST_MODELS, Finding, Results, is_above, measured, of_models
+from leaderboard.benchmark_pages import (
+    LEAST_MODELS,
+    BenchmarkPages,
+    Column,
+    Example,
+    Finding,
+    Headline,
+    Layout,
+    Paper,
+    Results,
+    is_above,
+    measured,
+    of_models,
+)
 from leaderboard.label_pages import class_figures, label_counts
 from leaderboard.model_facts import display_name
 

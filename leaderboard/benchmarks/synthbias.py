@@ -5,8 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from leaderboard.benchmark_figures import Clouds, HeatMap, Matrix, Shown
-from leaderboard.benchmark_pages import BenchmarkPages, Column, Example, Headline, Layout, Paper
-from leaderboard.benchmark_pages import LEAST_MODELS, Finding, Results, is_above, measured, of_models, percent
+from leaderboard.benchmark_pages import (
+    LEAST_MODELS,
+    BenchmarkPages,
+    Column,
+    Example,
+    Finding,
+    Headline,
+    Layout,
+    Paper,
+    Results,
+    is_above,
+    measured,
+    of_models,
+    percent,
+)
 from leaderboard.model_facts import display_name
 from schemas.lexicon import PRONOUN_CLASSES, occupations, pronoun_families
 

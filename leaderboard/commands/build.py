@@ -18,16 +18,14 @@ from leaderboard.benchmark_pages import check_plug_ins
 from leaderboard.commands.shared_options import DATASETS, AcceptedResults, DatasetsFolder, Fresh, KeysFolder
 from leaderboard.pages import publishing
 from leaderboard.pages.dataset_views import BuiltDataset, built_datasets, kept_keys
-from leaderboard.pages.publishing import DEFAULT_SITE
-from leaderboard.pages.publishing import View, copies, generate, make_view, parquet_files
+from leaderboard.pages.publishing import DEFAULT_SITE, View, copies, generate, make_view, parquet_files
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.ranking.rows import with_own_identities
 from leaderboard.verify.baselines import with_baselines
-from leaderboard.verify.keys import CONFIG, SITE, accepted_results, keys_folder, site_folder
 from leaderboard.verify.entries import Root
-from leaderboard.verify.keys import embedded_folder, open_book
-from leaderboard.verify.verdicts import load
+from leaderboard.verify.keys import CONFIG, SITE, accepted_results, embedded_folder, keys_folder, open_book, site_folder
 from leaderboard.verify.submissions import read_register
+from leaderboard.verify.verdicts import load
 from schemas.outputs.documents import BenchmarkCounts, BuiltBoard, OwnResults, SetAside, with_format
 
 _MOST = 2_000

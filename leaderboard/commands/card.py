@@ -20,9 +20,8 @@ from leaderboard.pages.markup import model_page
 from leaderboard.pages.model_cards import short_lines, write_card
 from leaderboard.pages.model_summary import summarise
 from leaderboard.pages.publishing import site_settings
-from leaderboard.verify.keys import accepted_results, keys_folder, site_folder
 from leaderboard.verify.entries import Root, label_of
-from leaderboard.verify.keys import open_book
+from leaderboard.verify.keys import accepted_results, keys_folder, open_book, site_folder
 from schemas.documents.model_summary import ModelSummary
 from schemas.outputs.documents import with_format
 

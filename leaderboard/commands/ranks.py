@@ -14,8 +14,7 @@ from rich.text import Text
 from biasboard.ground.charts import shortened
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.plain_text import escaped
-from leaderboard.pages.exports import to_csv
-from leaderboard.ranking.frames import Scalar
+from leaderboard.ranking.frames import Scalar, to_csv
 from leaderboard.ranking.score_ranks import RankedModel, ScoreRanks, rank_scores
 from leaderboard.ranking.scores import Columns
 from schemas.files.user_tables import read_frame

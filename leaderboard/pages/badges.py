@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from biasboard.ground.plain_text import printable
 from evaluators.benchmark import load_benchmark
-from leaderboard.pages.markup import row_page
-from leaderboard.pages.markup import slug, value_text
+from leaderboard.pages.markup import row_page, slug, value_text
 from leaderboard.pages.summary_forms import conditions, value_of
 from leaderboard.pages.tables import TableView
 from leaderboard.ranking.rank_ranges import RankRange

@@ -7,39 +7,32 @@ gives the difference of any two of them an interval, without a file for each pai
 from __future__ import annotations
 
 import base64
+import hashlib
 import itertools
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import cast
+from urllib.parse import urlencode
+
 import numpy as np
+
 from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.progress import Report, silent
 from biasboard.ground.strict_json import JsonValue
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.runs.measure.stored_results import measurement_of
 from evaluators.statistics.jackknife import Deviations, draws, student
-from leaderboard.pages.markup import anchor_of
-from leaderboard.pages.exports import json_text
-from leaderboard.pages.model_views import ModelView
-from leaderboard.pages.tables import TableView
-from leaderboard.ranking.boards import Board
-from leaderboard.ranking.profiles import Profile, ProfileColumn, profiles_of
-from leaderboard.ranking.rows import Scope
-from leaderboard.verify.entries import Entry
-from leaderboard.verify.intake import contents_of
-from schemas.folders.run_folder import verified_parts
-import hashlib
-import itertools
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from urllib.parse import urlencode
 from leaderboard.model_facts import display_name
 from leaderboard.pages.markup import anchor_of, plain, result_anchor, table_anchor
 from leaderboard.pages.model_views import ModelView, Placement
 from leaderboard.pages.tables import TableView
 from leaderboard.ranking.boards import Board
-from leaderboard.ranking.profiles import tables_of
+from leaderboard.ranking.frames import json_text
+from leaderboard.ranking.profiles import Profile, ProfileColumn, profiles_of, tables_of
+from leaderboard.ranking.rows import Scope
 from leaderboard.verify.entries import Entry, adapters_of, label_of
-
+from leaderboard.verify.intake import contents_of
+from schemas.folders.run_folder import verified_parts
 
 FOLDER = "files/compare"
 N_DRAWS = 200

@@ -17,12 +17,12 @@ from biasboard.ground.progress import Report, silent
 from biasboard.ground.strict_json import JsonValue
 from evaluators.runs.measure.recording import first_asked
 from evaluators.task import Task, load_task, prompt_of
-from leaderboard.pages.markup import permalink
 from leaderboard.pages.compare import answers_link, model_choices, model_key, placed_in_order, result_id, table_id
-from leaderboard.pages.exports import json_text
+from leaderboard.pages.markup import permalink
 from leaderboard.pages.model_views import ModelView, Placement
 from leaderboard.pages.tables import TableView
 from leaderboard.ranking.boards import Board
+from leaderboard.ranking.frames import json_text
 from leaderboard.verify.entries import KINDS, Entry, kinds_of
 from leaderboard.verify.intake import contents_of
 from schemas.documents.record import Record, RequestKind

@@ -8,10 +8,12 @@ from dataclasses import replace
 from functools import singledispatch
 from itertools import chain
 from statistics import fmean
-from typing import NamedTuple
+from typing import Literal, NamedTuple
+
 import numpy as np
-from biasboard.ground.charts import Chart
-from evaluators.benchmark import PartSource
+
+from biasboard.ground.charts import LEAST_SHOWN, Chart
+from evaluators.benchmark import PartSource, load_benchmark
 from leaderboard.benchmark_figures import (
     BumpChart,
     Clouds,
@@ -24,32 +26,36 @@ from leaderboard.benchmark_figures import (
     Shown,
     Strips,
 )
-from leaderboard.benchmark_pages import load_pages
-from leaderboard.charts.curves import BumpColumn, Cloud, Spot, bump_chart, chosen, curves, multiples
-from leaderboard.charts.grids import GridCell, grid
-from leaderboard.charts.rows import Panel, interval_of, strips
-from leaderboard.model_facts import display_name
+from leaderboard.benchmark_pages import Column, load_pages
+from leaderboard.model_facts import display_name, facts_of
+from leaderboard.pages.charts import (
+    BaselineLine,
+    BumpColumn,
+    Cloud,
+    GridCell,
+    Panel,
+    RowValue,
+    ScatterPoint,
+    SizedModel,
+    Spot,
+    bump_chart,
+    chosen,
+    curves,
+    dots,
+    grid,
+    interval_of,
+    multiples,
+    scatter,
+    size_chart,
+    strips,
+)
 from leaderboard.pages.markup import slug
 from leaderboard.ranking.boards import Board
-from leaderboard.ranking.profiles import scope_of, tables_of
-from leaderboard.ranking.rows import Scope, Table
+from leaderboard.ranking.profiles import profile_of, scope_of, tables_of
+from leaderboard.ranking.rank_ranges import best_baselines
+from leaderboard.ranking.rows import Row, Scope, Table, newest_versions
 from leaderboard.verify.entries import Entry
 from schemas.documents.result import Metric, Model
-import math
-from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
-from biasboard.ground.charts import LEAST_SHOWN, Chart
-from evaluators.benchmark import load_benchmark
-from leaderboard.benchmark_pages import Column, load_pages
-from leaderboard.charts.rows import RowValue, dots
-from leaderboard.charts.scatter import BaselineLine, ScatterPoint, SizedModel, scatter, size_chart
-from leaderboard.model_facts import display_name, facts_of
-from leaderboard.pages.markup import slug
-from leaderboard.ranking.boards import Board
-from leaderboard.ranking.rank_ranges import best_baselines
-from leaderboard.ranking.profiles import profile_of
-from leaderboard.ranking.rows import Row, Table, newest_versions
-
 
 _SIGN = "\N{NO-BREAK SPACE}\N{DAGGER}"
 """Sign behind the names of models whose values are unreliable."""

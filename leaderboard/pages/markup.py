@@ -7,13 +7,12 @@ import html
 import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from markupsafe import Markup
-from biasboard.ground.plain_text import printed, visible
-from schemas.documents.result import Metric, within
-import re
-from leaderboard.ranking.rows import Row, Table
-from schemas.documents.result import Model, Result, Signature
 
+from markupsafe import Markup
+
+from biasboard.ground.plain_text import printed, visible
+from leaderboard.ranking.rows import Row, Table
+from schemas.documents.result import Metric, Model, Result, Signature, within
 
 _MINUS = "\N{MINUS SIGN}"
 # A slug writes a slash as a double underscore, so a name that contains one already is not plain.

@@ -16,8 +16,8 @@ from leaderboard.benchmark_pages import load_pages
 from leaderboard.model_facts import display_name
 from leaderboard.pages.badges import summary_badge
 from leaderboard.pages.markup import source_markdown
-from leaderboard.pages.table_files import bibtex_of_benchmarks
 from leaderboard.pages.summary_forms import conditions, interval_of, latex, markdown, placing_text
+from leaderboard.pages.table_files import bibtex_of_benchmarks
 from schemas.documents.model_summary import ComparedAs, MeasureValue, ModelSummary
 
 CARD, METADATA = "card.md", "model-index.yaml"

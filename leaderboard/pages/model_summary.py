@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from leaderboard.ranking.boards import Board
-from leaderboard.ranking.rows import renamed_identity
 from leaderboard.ranking.frames import bounds_of_row
 from leaderboard.ranking.profiles import Profile, ProfileColumn, placing, profiles_of, ranked_row, scope_of
 from leaderboard.ranking.rank_ranges import Outcome
-from leaderboard.ranking.rows import Row
+from leaderboard.ranking.rows import Row, renamed_identity
 from leaderboard.verify.entries import Entry
 from schemas.documents.base import SCHEMA_VERSION
 from schemas.documents.model_summary import (

@@ -5,46 +5,37 @@ How a result lies beside other models and useless predictors, its table, the pag
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import typing
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
+
 import numpy as np
+
 from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.progress import Report, silent
+from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.measuring import metric_definitions, read_inputs
 from evaluators.statistics.class_accuracies import mean_accuracy
 from evaluators.task import ClassReport, CorrectedClasses, ReportsLabels, load_task
-from leaderboard.pages.markup import model_page, permalink, result_anchor
-from leaderboard.pages.answers import ResultExamples, make_answers
-from leaderboard.pages.exports import DownloadTable, Files, Line
-from leaderboard.pages.figures import figures_of_result
-from leaderboard.pages.markup import number, percent, slug
-from leaderboard.pages.figures import PageChart
-from leaderboard.pages.tables import TableView, define, result_files
-from leaderboard.ranking.frames import Columns
-from leaderboard.ranking.rows import Row
-from leaderboard.verify.entries import Entry
-from leaderboard.verify.intake import contents_of
-from schemas.documents.dataset import Manifest
-from schemas.documents.result import Metric
-from schemas.folders.run_folder import verified_parts
-import typing
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
-from typing import NamedTuple, TypeAlias
-from evaluators.benchmark import load_benchmark
 from leaderboard.benchmark_pages import BenchmarkPages, Headline, load_pages
 from leaderboard.model_facts import display_name, facts_of, file_name
-from leaderboard.pages.markup import model_page
-from leaderboard.pages.exports import DownloadTable, Files
+from leaderboard.pages.dataset_views import ResultExamples, make_answers
+from leaderboard.pages.figures import PageChart, figures_of_result
+from leaderboard.pages.markup import model_page, number, percent, permalink, result_anchor, slug
+from leaderboard.pages.tables import TableView, define, result_files
 from leaderboard.ranking.boards import Board
-from leaderboard.ranking.frames import Fields, Kind, Scalar
+from leaderboard.ranking.frames import Columns, DownloadTable, Fields, Files, Kind, Line, Scalar
 from leaderboard.ranking.profiles import profiles_of
+from leaderboard.ranking.rows import Row
 from leaderboard.verify.entries import Entry, Provenance
+from leaderboard.verify.intake import contents_of
+from schemas.documents.dataset import Manifest
 from schemas.documents.model_facts import ModelFacts
 from schemas.documents.result import Metric
-
+from schemas.folders.run_folder import verified_parts
 
 _CLASS_COLUMNS: Columns = {
     **dict.fromkeys(("row", "kind", "correction"), str),

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from leaderboard.benchmark_pages import Paper, load_pages
-from leaderboard.charts.curves import BumpColumn, bump_chart
-from leaderboard.pages.markup import slug
+from leaderboard.pages.charts import BumpColumn, bump_chart
 from leaderboard.pages.figures import PageChart, make_picture
+from leaderboard.pages.markup import slug
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.profiles import scope_of, tables_of
 from leaderboard.ranking.reproduced import (
@@ -19,11 +19,12 @@ from leaderboard.ranking.reproduced import (
     CostOfModel,
     ReproducedPaper,
     Status,
+    citation_of,
     costs_of,
     reproduced,
+    reproductions,
 )
 from leaderboard.ranking.rows import Scope
-from leaderboard.ranking.reproduced import citation_of, reproductions
 
 _ORDERS = "How the order of the models changes from measure to measure: a line for each model, the nearest to 1 on top."
 STATUS_CLASSES: Mapping[Status, str] = {

@@ -12,39 +12,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from typing import Literal, NamedTuple, TypeAlias
+
 from evaluators.benchmark import load_benchmark
-from leaderboard.benchmark_pages import BenchmarkPages, load_pages, pages_of_benchmarks
-from leaderboard.benchmark_pages import LEAST_MODELS, Finding
-from leaderboard.model_facts import display_name
-from leaderboard.pages.markup import anchor_of, model_page, row_page, table_page
-from leaderboard.pages.compare import answers_link
-from leaderboard.ranking.boards import Board
-from leaderboard.ranking.profiles import Profile, ProfileColumn, profile_of, profiles_of, scope_of
-from leaderboard.ranking.rank_ranges import top_note
-from leaderboard.ranking.rows import Row
-from leaderboard.verify.entries import Entry, Provenance
-from schemas.documents.result import Metric
-from collections.abc import Sequence
-from typing import NamedTuple
-from leaderboard.benchmark_pages import BenchmarkPages
+from leaderboard.benchmark_pages import LEAST_MODELS, BenchmarkPages, Finding, load_pages, pages_of_benchmarks
 from leaderboard.model_facts import display_name, facts_of
-from leaderboard.pages.markup import row_page
+from leaderboard.pages.compare import answers_link
+from leaderboard.pages.markup import anchor_of, model_page, row_page, table_page
 from leaderboard.pages.model_views import size_text
 from leaderboard.pages.tables import TableView
 from leaderboard.ranking.boards import Board
-from leaderboard.ranking.rank_ranges import Named
 from leaderboard.ranking.profiles import (
     Profile,
     ProfileColumn,
     identities_of,
     placing,
+    profile_of,
     profiles_of,
     ranked_row,
     scope_of,
 )
+from leaderboard.ranking.rank_ranges import Named, top_note
 from leaderboard.ranking.rows import Row
+from leaderboard.verify.entries import Entry, Provenance
 from schemas.documents.result import Metric
-
 
 Tint: TypeAlias = Literal["best", "worse", "open", "useless"]
 TINTS: dict[Tint, str] = {

@@ -11,65 +11,76 @@ import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
+
+import jinja2
 import yaml
+from markupsafe import Markup
+
 from biasboard.ground.errors import ConfigError, import_extra
 from biasboard.ground.files import DISK_FULL, replacing_folder, sha256_file, unfinished
 from biasboard.ground.memory import Memory
-from biasboard.ground.strict_json import JsonValue
-from evaluators.stores.store import STORE
-from leaderboard.pages import compare, explorer
-from leaderboard.verify.keys import CONFIG, SITE
-from schemas.files import contract
-from schemas.outputs.documents import BuiltBoard
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
-from pathlib import Path
-from typing import Any
-import jinja2
-from markupsafe import Markup
-from biasboard.ground.errors import ConfigError
 from biasboard.ground.plain_text import visible
 from biasboard.ground.progress import Report, silent
+from biasboard.ground.strict_json import JsonValue
 from evaluators.runs.plan.estimate import rough_duration
+from evaluators.stores.store import STORE
 from leaderboard.benchmark_pages import load_pages, pages_of_benchmarks
 from leaderboard.model_facts import display_name, facts_of
-from leaderboard.pages import markup, table_files
-from leaderboard.pages.markup import BASELINES, anchor_of, dataset_page, model_page, permalink, row_anchor, row_page
-from leaderboard.pages.answers import computed_from, rule
+from leaderboard.pages import compare, explorer, markup, table_files
 from leaderboard.pages.badges import Badge, make_badges
-from leaderboard.pages.compare import answers_link, in_order
-from leaderboard.pages.compare import compare_files
-from leaderboard.pages.dataset_views import BuiltDataset, DatasetView, datasets_table, make_datasets
+from leaderboard.pages.compare import answers_link, compare_files, in_order
+from leaderboard.pages.dataset_views import (
+    BuiltDataset,
+    DatasetView,
+    computed_from,
+    datasets_table,
+    make_datasets,
+    rule,
+)
 from leaderboard.pages.explorer import explored, explorer_files, explorer_link
-from leaderboard.pages.exports import DownloadTable, Files, frame_parquet
-from leaderboard.pages.figures import figures_of
-from leaderboard.pages.model_views import listed_models, models_table, size_text, useless_predictors
-from leaderboard.pages.model_views import ModelView, make_models
-from leaderboard.pages.table_files import bibtex, paper_latex, paper_markdown
+from leaderboard.pages.figures import PageChart, figures_of, size_pictures
+from leaderboard.pages.markup import BASELINES, anchor_of, dataset_page, model_page, permalink, row_anchor, row_page
+from leaderboard.pages.model_views import (
+    ModelView,
+    listed_models,
+    make_models,
+    models_table,
+    size_text,
+    useless_predictors,
+)
 from leaderboard.pages.papers import STATUS_CLASSES, PaperView, assumptions, paper_views
-from leaderboard.pages.figures import PageChart, size_pictures
-from leaderboard.pages.profile import facts_sentence, portraits
-from leaderboard.pages.profile import TINTS, all_parts, front_parts, front_table, leaders, profile_page, shown_findings
+from leaderboard.pages.profile import (
+    TINTS,
+    all_parts,
+    facts_sentence,
+    front_parts,
+    front_table,
+    leaders,
+    portraits,
+    profile_page,
+    shown_findings,
+)
 from leaderboard.pages.suites import SuiteView, make_suites, part_files, suite_page
+from leaderboard.pages.table_files import bibtex, paper_latex, paper_markdown
 from leaderboard.pages.tables import TableView, table_views
-from leaderboard.ranking.boards import Board
-from leaderboard.ranking.frames import Frames, frames_of
-from leaderboard.ranking.index_tables import Incomplete
+from leaderboard.ranking.boards import Board, Incomplete
+from leaderboard.ranking.frames import DownloadTable, Files, Frames, frame_parquet, frames_of
 from leaderboard.ranking.profiles import scope_of
 from leaderboard.ranking.profiles import tables_of as tables_of_benchmark
-from leaderboard.ranking.rows import Scope
 from leaderboard.ranking.reproduced import reported_tables
+from leaderboard.ranking.rows import Scope
 from leaderboard.verify.entries import Entry, LeftOut
+from leaderboard.verify.keys import CONFIG, SITE
 from schemas.documents.board import AnswerKey, Register
-
+from schemas.files import contract
+from schemas.outputs.documents import BuiltBoard
 
 DEFAULT_SITE = SITE / "_build"
 """Folder of the built site, unless another is named."""

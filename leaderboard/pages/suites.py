@@ -20,13 +20,11 @@ from evaluators.metric import MetricInputs
 from evaluators.runs.measure.measuring import Measurement, metric_definitions, read_inputs
 from evaluators.task import PartReport, ReportsLabels, load_task
 from leaderboard.benchmark_pages import Column
-from leaderboard.pages.markup import dataset_page, permalink
 from leaderboard.pages.compare import result_id
 from leaderboard.pages.dataset_views import BuiltDataset
-from leaderboard.pages.exports import DownloadTable, Files, json_text
-from leaderboard.pages.markup import slug
+from leaderboard.pages.markup import dataset_page, permalink, slug
 from leaderboard.pages.tables import Definition, TableColumn, TableView, define
-from leaderboard.ranking.frames import Kind, Scalar
+from leaderboard.ranking.frames import DownloadTable, Files, Kind, Scalar, json_text
 from leaderboard.ranking.rows import Row
 from leaderboard.verify.entries import Entry, why_withheld
 from leaderboard.verify.intake import contents_of

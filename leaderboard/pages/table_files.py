@@ -5,27 +5,40 @@ Pairs, and the values of a result, are rows of the frames of the board.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import chain
-from typing import TYPE_CHECKING
-from leaderboard.pages.exports import DownloadTable, Files, rows_by
-from leaderboard.pages.tables import TableView, result_files
-from leaderboard.ranking.boards import Board
-from leaderboard.ranking.frames import Columns, Fields, Scalar, Values, attributes, columns_of, values_of
-from leaderboard.ranking.frames import COUNTED, MEASURED, PAIR_COLUMNS, RANKS, REASONS, VALUE_COLUMNS, table_name
-from leaderboard.ranking.rows import Row
-from leaderboard.verify.entries import Entry, LeftOut
-from schemas.documents.result import Metric, Model
 import hashlib
 import importlib.metadata
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING
+
 from biasboard.ground.plain_text import printable
 from leaderboard.benchmark_pages import BenchmarkPages, Paper
 from leaderboard.pages.markup import value_text
-from leaderboard.pages.tables import TableView
+from leaderboard.pages.tables import TableView, result_files
+from leaderboard.ranking.boards import Board
+from leaderboard.ranking.frames import (
+    COUNTED,
+    MEASURED,
+    PAIR_COLUMNS,
+    RANKS,
+    REASONS,
+    VALUE_COLUMNS,
+    Columns,
+    DownloadTable,
+    Fields,
+    Files,
+    Scalar,
+    Values,
+    attributes,
+    columns_of,
+    rows_by,
+    table_name,
+    values_of,
+)
 from leaderboard.ranking.rows import Row
-from schemas.documents.result import Metric, Signature
+from leaderboard.verify.entries import Entry, LeftOut
+from schemas.documents.result import Metric, Model, Signature
 
 if TYPE_CHECKING:
     import pandas as pd

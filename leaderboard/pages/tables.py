@@ -18,14 +18,12 @@ from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.scorer import KINDS
 from leaderboard.benchmark_pages import BenchmarkPages, Column, load_pages
 from leaderboard.model_facts import display_name
-from leaderboard.pages.markup import anchor_of, result_anchor, table_page
-from leaderboard.pages.exports import Files
-from leaderboard.pages.markup import metric_number, slug
 from leaderboard.pages.figures import PageChart, index_pictures, results_pictures
+from leaderboard.pages.markup import anchor_of, metric_number, result_anchor, slug, table_page
 from leaderboard.ranking.boards import Board, table_title
-from leaderboard.ranking.rank_ranges import Named, best_useless, solved_note
+from leaderboard.ranking.frames import Files
 from leaderboard.ranking.profiles import scope_of, tables_of
-from leaderboard.ranking.rank_ranges import detectable_note, top_note
+from leaderboard.ranking.rank_ranges import Named, best_useless, detectable_note, solved_note, top_note
 from leaderboard.ranking.rows import Row, Table
 from leaderboard.verify.entries import Entry, adapters_of
 from schemas.documents.result import Metric, Result

@@ -13,10 +13,8 @@ from evaluators.runs.plan.plan import normalisation_of
 from evaluators.task import load_task, prompt_of
 from leaderboard.benchmark_pages import BenchmarkPages, Headline, load_pages
 from leaderboard.ranking.boards import Board
-from leaderboard.ranking.rows import precedence
-from leaderboard.ranking.rank_ranges import Named, best_baselines, best_useless
-from leaderboard.ranking.rank_ranges import Comparison, rank_words
-from leaderboard.ranking.rows import Row, Scope, Table, newest_versions
+from leaderboard.ranking.rank_ranges import Comparison, Named, best_baselines, best_useless, rank_words
+from leaderboard.ranking.rows import Row, Scope, Table, newest_versions, precedence
 from leaderboard.verify.entries import Entry
 from schemas.documents.result import Metric, Signature
 

@@ -11,23 +11,20 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeAlias
+
 import numpy as np
+
 from biasboard.ground.columns import BoolArray, FloatArray, IntArray
-from biasboard.ground.plain_text import listed
-from evaluators.statistics.jackknife import SEED, Deviations, draws, starts_of, variance_of
-from schemas.documents.result import Metric
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeAlias
 from biasboard.ground.plain_text import listed
 from evaluators.benchmark import Benchmark, Gate, load_benchmark
 from evaluators.runs.measure.baseline_gate import LeadOverBaseline
 from evaluators.runs.measure.index_values import protocol_of
+from evaluators.statistics.jackknife import SEED, Deviations, draws, starts_of, variance_of
 from leaderboard.verify.entries import Entry
 from schemas.documents.result import Metric
-
 
 LEVEL = 0.95
 """Confidence level for all comparisons in one table together."""

@@ -12,11 +12,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal, NamedTuple, TypeAlias
+
+from biasboard.ground.errors import DataError
 from biasboard.ground.kinds import TASKS
+from evaluators.benchmark import benchmarks, load_benchmark
+from evaluators.runs.measure.index_values import set_row_names
 from evaluators.runs.measure.measuring import metric_definitions
-from leaderboard.benchmark_pages import load_pages
-from leaderboard.benchmark_pages import is_above
-from leaderboard.model_facts import display_name, facts_of
+from evaluators.task import load_task
+from leaderboard.benchmark_pages import Paper, is_above, load_pages, metric_names
+from leaderboard.model_facts import display_name, facts_of, read_documents
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.profiles import tables_of
 from leaderboard.ranking.rank_ranges import rank_correlation
@@ -24,17 +28,6 @@ from leaderboard.ranking.rows import Row, Table
 from leaderboard.verify.entries import Entry
 from schemas.documents.papers import Claim, NumberList, PaperMeasure, PaperModel, PaperPart, ReportedTable, Reproduction
 from schemas.documents.result import Metric
-from collections.abc import Iterator, Mapping
-from functools import cache
-from biasboard.ground.errors import DataError
-from biasboard.ground.kinds import TASKS
-from evaluators.benchmark import benchmarks, load_benchmark
-from evaluators.runs.measure.index_values import set_row_names
-from evaluators.task import load_task
-from leaderboard.benchmark_pages import Paper, load_pages, metric_names
-from leaderboard.model_facts import read_documents
-from schemas.documents.papers import PaperMeasure, PaperPart, ReportedTable, Reproduction
-
 
 Status: TypeAlias = Literal[
     "recomputed from published data",

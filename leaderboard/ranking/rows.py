@@ -9,28 +9,31 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
+
+from biasboard.ground import strict_json
 from evaluators.benchmark import Part, load_benchmark
 from evaluators.runs.measure.index_values import Index, SetTable
 from evaluators.scorer import WORD_LISTS
 from evaluators.statistics.jackknife import Deviations
 from leaderboard.benchmark_pages import Column
-from leaderboard.ranking.rank_ranges import BY_INDEX, is_settled, why_unranked
-from leaderboard.ranking.rank_ranges import Bounds, Comparison, Contender, Ranking, RankRange, rank
-from leaderboard.verify.entries import Entry, model_label
-from schemas.documents.result import Metric, Model, Signature
-from schemas.documents.run_files import Scorer
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import NamedTuple, TypeAlias
-from biasboard.ground import strict_json
-from leaderboard.ranking.rank_ranges import is_settled, why_unranked
+from leaderboard.ranking.rank_ranges import (
+    BY_INDEX,
+    Bounds,
+    Comparison,
+    Contender,
+    Ranking,
+    RankRange,
+    is_settled,
+    rank,
+    why_unranked,
+)
 from leaderboard.verify.entries import Entry, Match, claimed_identity, model_label
 from leaderboard.verify.sketches import asked
-from schemas.documents.result import Model
-
+from schemas.documents.result import Metric, Model, Signature
+from schemas.documents.run_files import Scorer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,8 +20,16 @@ from biasboard.ground.plain_text import listed, printable
 from biasboard.ground.strict_json import JsonValue
 from evaluators.statistics.jackknife import STUDENT, WILSON, deviations_of, interval_of
 from evaluators.statistics.record_tables import mean
-from leaderboard.ranking.rank_ranges import MIN_ANSWERED
-from leaderboard.ranking.rank_ranges import Comparison, Contender, Ranking, RankRange, detectable_note, rank, top_note
+from leaderboard.ranking.rank_ranges import (
+    MIN_ANSWERED,
+    Comparison,
+    Contender,
+    Ranking,
+    RankRange,
+    detectable_note,
+    rank,
+    top_note,
+)
 from leaderboard.ranking.scores import Columns, Scores, scores_of
 
 if TYPE_CHECKING:

@@ -5,22 +5,25 @@ from __future__ import annotations
 import atexit
 import base64
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import accumulate
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
+
 from biasboard.ground import strict_json
-from biasboard.ground.errors import DataError
+from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import check_readable, held, replacing, sha256_file
+from biasboard.ground.hub import downloaded, hub_dataset
 from biasboard.ground.memory import Memory, code_sha256, machine_memory
 from biasboard.ground.plugins import HINT
 from evaluators.benchmark import benchmarks
@@ -34,15 +37,6 @@ from schemas.documents.result import Signature
 from schemas.files import contract
 from schemas.files.record_columns import RecordColumns, asked_sha256, item_hashes, items_sha256
 from schemas.folders.dataset_folder import MANIFEST, read_manifest
-import os
-import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from biasboard.ground.errors import ConfigError
-from biasboard.ground.hub import downloaded, hub_dataset
-
 
 
 @dataclass(frozen=True)

@@ -2,50 +2,55 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from biasboard.ground.errors import DataError
+from typing import NamedTuple, TypeAlias
+
+from biasboard.ground.errors import BiasboardError, DataError
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.plain_text import listed, printable
 from biasboard.ground.progress import steps
-from leaderboard.verify.keys import RESULTS
-from leaderboard.verify.entries import TEXTS_ELSEWHERE, Entry, LeftOut, Root, claimed_identity, label_of, model_label
-from leaderboard.verify.intake import FAULTS, Searched, read_untrusted, results_at, strange_files
-from leaderboard.verify.keys import KeyBook
+from biasboard.ground.strict_json import JsonValue
+from evaluators.task import load_task
+from leaderboard.verify.entries import (
+    TEXTS_ELSEWHERE,
+    Entry,
+    LeftOut,
+    Root,
+    as_json,
+    claimed_identity,
+    entry_from,
+    label_of,
+    model_label,
+)
+from leaderboard.verify.intake import (
+    FAULTS,
+    MOST_RESULT_BYTES,
+    Searched,
+    check_own_file,
+    contents_of,
+    read_untrusted,
+    results_at,
+    strange_files,
+)
+from leaderboard.verify.isolation import StoppedWork, isolated
+from leaderboard.verify.keys import RESULTS, KeyBook
 from leaderboard.verify.sketches import Sketch, SketchMaker, asked
-from leaderboard.verify.submissions import appearance, changes, place_for, read_submission
+from leaderboard.verify.submissions import appearance, changes, place_for, read_register, read_submission
+from leaderboard.verify.verification import verified_entry
+from schemas.documents.board import Acceptance
 from schemas.documents.result import Result, metric_key
+from schemas.files import contract
 from schemas.files.record_columns import answers_sha256, joined_sha256
 from schemas.folders.run_folder import RESULT, find_runs, read_parts
 from schemas.outputs.documents import Verdict
-import itertools
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
-from pathlib import Path
-from typing import NamedTuple, TypeAlias
-from biasboard.ground.errors import BiasboardError
-from biasboard.ground.files import sha256_file
-from biasboard.ground.memory import Memory, machine_memory
-from biasboard.ground.strict_json import JsonValue
-from evaluators.task import load_task
-from leaderboard.verify.entries import TEXTS_ELSEWHERE, Entry, LeftOut, Root, as_json, entry_from
-from leaderboard.verify.intake import FAULTS, MOST_RESULT_BYTES, check_own_file, contents_of, read_untrusted
-from leaderboard.verify.isolation import StoppedWork, isolated
-from leaderboard.verify.keys import KeyBook
-from leaderboard.verify.submissions import read_register
-from leaderboard.verify.verification import verified_entry
-from schemas.documents.board import Acceptance
-from schemas.documents.result import Result
-from schemas.files import contract
-from schemas.folders.run_folder import RESULT, find_runs
-
 
 REPORTED = "its numbers rest on claims"
 """Beginning of a warning about a result that gets no rank, whatever its numbers are."""

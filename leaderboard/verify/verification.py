@@ -2,67 +2,77 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import math
-from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from itertools import chain
 from pathlib import Path
-from biasboard.ground.errors import DataError
+from typing import TypeAlias, cast
+
+import numpy as np
+
+from biasboard.ground.columns import BoolArray, Column, IntArray
+from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.memory import Memory
+from biasboard.ground.plain_text import printable
 from biasboard.ground.plugins import HINT
-from evaluators.adapter_set import trained_items
+from evaluators.adapter_set import base_identity, trained_items
+from evaluators.backend import GenerateRequest, check_model_id, identified_by, model_identity
+from evaluators.backend_options import PRECISIONS
 from evaluators.metric import MetricInputs
+from evaluators.runs.ask.importing import BACKEND, IDENTIFIED
 from evaluators.runs.measure.baseline_gate import applying_gate
 from evaluators.runs.measure.measuring import retired_names
-from evaluators.runs.measure.stored_results import measurement_of, stored_references, sums_of
+from evaluators.runs.measure.recording import why_too_long
+from evaluators.runs.measure.stored_results import has_known_requests, measurement_of, stored_references, sums_of
 from evaluators.scorer import TextScorer, TextScores, quick_scorers, read_scores
 from evaluators.statistics.jackknife import METHODS
-from evaluators.statistics.option_scores import FirstTokenShares
-from evaluators.statistics.unread_samples import UnsettledShares, settled
-from evaluators.task import MeasuresParts, ReadsScores, load_task
+from evaluators.statistics.option_scores import MOST_TOGETHER, FirstTokenShares, exclude_each_other, why_impossible
+from evaluators.statistics.record_tables import UnsettledShares, settled
+from evaluators.task import (
+    MeasuresParts,
+    Prompt,
+    ReadsScores,
+    ShowsExamples,
+    Task,
+    TrainsAdapters,
+    load_task,
+    prompt_of,
+)
 from leaderboard.verify.baselines import gate_references
 from leaderboard.verify.entries import Entry, ExampleChoice, Root, measured
 from leaderboard.verify.intake import read_untrusted
 from leaderboard.verify.keys import KeyBook, KeyCheck
 from leaderboard.verify.sketches import SketchMaker
+from schemas.documents.adapters import Adapters
+from schemas.documents.record import Exchange, Record, choice_sha256
 from schemas.documents.result import (
     TOLERANCE,
     Interval,
     Metric,
+    Model,
     Result,
+    Signature,
     is_close,
     metric_key,
     name_with_group,
     same_interval,
 )
 from schemas.documents.run_files import text_sha256
-from schemas.files.record_columns import RecordColumns, Tally, answers_sha256, items_sha256, joined_sha256
-from schemas.folders.run_folder import ADAPTERS, CORRECTIONS, RESCORE_TEXTS, StoredParts, read_corrections, read_parts
-import hashlib
-import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
-from itertools import chain
-from pathlib import Path
-from typing import TypeAlias, cast
-import numpy as np
-from biasboard.ground.columns import BoolArray, Column, IntArray
-from biasboard.ground.errors import ConfigError, DataError
-from biasboard.ground.plain_text import printable
-from evaluators.adapter_set import base_identity
-from evaluators.backend import GenerateRequest, check_model_id, identified_by, model_identity
-from evaluators.backend_options import PRECISIONS
-from evaluators.runs.ask.importing import BACKEND, IDENTIFIED
-from evaluators.runs.measure.recording import why_too_long
-from evaluators.runs.measure.stored_results import has_known_requests
-from evaluators.statistics.option_scores import MOST_TOGETHER, exclude_each_other, why_impossible
-from evaluators.task import Prompt, ShowsExamples, Task, TrainsAdapters, load_task, prompt_of
-from schemas.documents.adapters import Adapters
-from schemas.documents.record import Exchange, Record, choice_sha256
-from schemas.documents.result import TOLERANCE, Model, Result, Signature
-from schemas.files.record_columns import RecordColumns, is_hashed
-from schemas.folders.run_folder import ADAPTERS, SUBMIT_AGAIN, read_adapters
-
+from schemas.files.record_columns import RecordColumns, Tally, answers_sha256, is_hashed, items_sha256, joined_sha256
+from schemas.folders.run_folder import (
+    ADAPTERS,
+    CORRECTIONS,
+    RESCORE_TEXTS,
+    SUBMIT_AGAIN,
+    StoredParts,
+    read_adapters,
+    read_corrections,
+    read_parts,
+)
 
 _MOST_UNKNOWN = 5_000
 """Maximum number of records of an untrusted result on a dataset without an answer key."""

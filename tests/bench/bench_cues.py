@@ -16,10 +16,16 @@ import numpy as np
 from scipy.special import stdtrit
 
 from biasboard.ground.columns import BoolArray, FloatArray, IntArray
-from biasboard.ground.cue_search import cues_of, decision_tables
 from builders.synthbias.embedded import candidates, check, occupation_pairs
 from schemas.items.coreference import CoreferenceItem
-from schemas.lexicon.coreference_cues import CueText, best_cue, masked_words, positions_and_lengths
+from schemas.lexicon.coreference_cues import (
+    CueText,
+    best_cue,
+    cues_of,
+    decision_tables,
+    masked_words,
+    positions_and_lengths,
+)
 
 LEAST_LEAD = 0.05
 N_HALVES = 200

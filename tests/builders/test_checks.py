@@ -25,8 +25,7 @@ from builders.synthbias.checks.catalogue import (
     all_findings,
     findings_in,
 )
-from builders.synthbias.checks.check import Check, SentenceCheck
-from builders.synthbias.checks.check import Claims, Collection, Sentence
+from builders.synthbias.checks.check import Check, Claims, Collection, Sentence, SentenceCheck
 from builders.synthbias.minimal_pairs import Mention
 from builders.synthbias.published import parse
 

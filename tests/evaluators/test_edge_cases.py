@@ -13,8 +13,7 @@ import pytest
 from biasboard.ground.errors import DataError
 from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.statistics.option_scores import option_probabilities
-from evaluators.tasks.coreference.coreference_table import CoreferenceTable
-from evaluators.tasks.coreference.coreference_task import TASK
+from evaluators.tasks.coreference.coreference_task import TASK, CoreferenceTable
 from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import Metric, Normalisation
 from tests.evaluators.made_data import made_records

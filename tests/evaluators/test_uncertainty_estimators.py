@@ -11,8 +11,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from evaluators.runs.measure.measuring import compute_metrics
-from evaluators.tasks.coreference.coreference_table import CoreferenceTable
-from evaluators.tasks.coreference.coreference_task import TASK
+from evaluators.tasks.coreference.coreference_task import TASK, CoreferenceTable
 from evaluators.tasks.coreference.semantic_entropy_metrics import semantic_entropy_certainty
 from schemas.documents.record import Record
 from schemas.documents.result import Metric

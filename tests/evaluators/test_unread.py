@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 from typer.testing import Result
 
 from evaluators.backend import Response
-from evaluators.runs.measure.unread_answers import refusal_lines, remedy
+from evaluators.runs.measure.recording import refusal_lines, remedy
 from evaluators.task import Asked, load_task
 from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.folders.run_folder import read_run

@@ -9,7 +9,8 @@ import pytest
 
 import leaderboard
 from biasboard.ground.errors import DataError
-from leaderboard import model_facts, reproductions
+from leaderboard import model_facts
+from leaderboard.ranking import reproduced
 from tests.leaderboard.browsing import address, browser, opened
 from tests.leaderboard.forging import Places, honest_places
 from tests.leaderboard.withheld_world import World, make_world
@@ -43,7 +44,7 @@ def world(made_world: World, tmp_path: Path) -> World:
 @pytest.fixture
 def package_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder whose files about models, tables and papers are the only ones there are."""
-    remembered = (model_facts._by_id, reproductions._quoted, reproductions.reproductions)
+    remembered = (model_facts._by_id, reproduced._quoted, reproduced.reproductions)
     monkeypatch.setattr(leaderboard, "__path__", [str(tmp_path)])
     for name in ("models", "reported", "papers"):
         (tmp_path / name).mkdir()

@@ -21,8 +21,7 @@ from leaderboard.ranking.boards import Board, assemble
 from leaderboard.ranking.rows import Row, Table
 from leaderboard.verify.entries import Entry, Origin, Root
 from leaderboard.verify.keys import KeyBook, write_key
-from leaderboard.verify.verdicts import load
-from leaderboard.verify.verdicts import judge
+from leaderboard.verify.verdicts import judge, load
 from schemas.documents.record import Exchange, Record, choice_sha256
 from schemas.documents.result import Model, Normalisation, Result, Signature
 from schemas.files import contract

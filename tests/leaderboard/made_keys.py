@@ -11,7 +11,7 @@ from unittest import mock
 from biasboard.ground.errors import BiasboardError
 from biasboard.ground.memory import Memory
 from evaluators.runs.measure.stored_results import MadeKey, key_of_parts
-from leaderboard.verify import checks
+from leaderboard.verify import verification
 from leaderboard.verify.entries import Entry, LeftOut, Root
 from leaderboard.verify.keys import KeyBook, KnownKey, write_key
 from leaderboard.verify.verdicts import LoadedResults, load, verified_outcome
@@ -71,7 +71,7 @@ def load_known(
         # One after another in this process: others would refuse the names.
         keys = MadeKeys(*(root.folder for root in roots))
         found = [(run / RESULT, root) for root in roots for run in find_runs(root.folder)]
-        with mock.patch.object(checks, "check_model_id"):
+        with mock.patch.object(verification, "check_model_id"):
             outcomes = [verified_outcome(one, memory or Memory(None), keys) for one in found]
         return LoadedResults(
             tuple(one for one in outcomes if isinstance(one, Entry)),

@@ -10,14 +10,13 @@ from pathlib import Path
 import pytest
 
 from biasboard.ground.memory import Memory
-from leaderboard.pages.publishing import handwritten_pages
-from leaderboard.pages.publishing import make_view
+from leaderboard.pages.publishing import handwritten_pages, make_view
 from leaderboard.ranking.boards import assemble
 from leaderboard.verify.entries import Root
 from leaderboard.verify.intake import strange_files
 from leaderboard.verify.keys import open_book
-from leaderboard.verify.verdicts import LoadedResults, load
 from leaderboard.verify.submissions import place_for, read_submission
+from leaderboard.verify.verdicts import LoadedResults, load
 from schemas.files.record_columns import TEXT_ELSEWHERE, is_hashed
 from schemas.folders.run_folder import RESULT
 from tests.record_files import read_records

@@ -24,8 +24,7 @@ from leaderboard.ranking.profiles import tables_of
 from leaderboard.verify.comparisons import rerun
 from leaderboard.verify.entries import Entry, Root, model_label
 from leaderboard.verify.keys import KeyBook
-from leaderboard.verify.verdicts import load
-from leaderboard.verify.verdicts import judge
+from leaderboard.verify.verdicts import judge, load
 from tests.evaluators.adapted import NO_EXAMPLES, SOME_EXAMPLES, train, twin_dataset, twin_plans
 from tests.evaluators.made_data import save_tiny_llama
 from tests.leaderboard.handed_in import hand_in

@@ -20,8 +20,7 @@ from leaderboard.commands.verify import compared
 from leaderboard.verify.comparisons import CompleteRuns
 from leaderboard.verify.entries import Entry, ExampleChoice, Examples, Root
 from leaderboard.verify.keys import KeyBook
-from leaderboard.verify.verdicts import load
-from leaderboard.verify.verdicts import judge
+from leaderboard.verify.verdicts import judge, load
 from schemas.documents.record import Reading, Record
 from schemas.folders.run_folder import find_runs, read_result
 from schemas.lexicon import pronoun_families

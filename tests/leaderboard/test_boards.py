@@ -13,10 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from leaderboard.pages.publishing import generate, make_view, parquet_files
-from leaderboard.ranking.boards import Board, assemble, table_title
-from leaderboard.ranking.rank_ranges import BY_INDEX, why_unranked
-from leaderboard.ranking.index_tables import why_all_shut
-from leaderboard.ranking.rank_ranges import RankRange
+from leaderboard.ranking.boards import Board, assemble, table_title, why_all_shut
+from leaderboard.ranking.rank_ranges import BY_INDEX, RankRange, why_unranked
 from leaderboard.ranking.rows import Row, Table
 from leaderboard.verify.entries import Entry, Match, Root
 from schemas.documents.result import Counts, Signature, SplitCounts

@@ -14,8 +14,8 @@ import pytest
 
 from evaluators.backend import model_identity
 from leaderboard.ranking.boards import assemble
-from leaderboard.ranking.rank_ranges import Gates
 from leaderboard.ranking.profiles import profile_of
+from leaderboard.ranking.rank_ranges import Gates
 from leaderboard.verify.entries import Match
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Result

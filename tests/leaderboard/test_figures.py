@@ -17,16 +17,25 @@ from xml.etree import ElementTree
 import pytest
 from playwright.sync_api import Browser
 
-from biasboard.ground.charts import Chart, drawing
+from biasboard.ground import charts
+from biasboard.ground.charts import Chart
 from leaderboard.benchmark_figures import BumpChart, Clouds, HeatMap, Matrix, Strips
 from leaderboard.benchmark_pages import load_pages
-from leaderboard.charts import rows
-from leaderboard.charts.curves import BumpColumn, bump_chart, curves
-from leaderboard.charts.grids import short_number
-from leaderboard.charts.rows import Panel, RowValue
-from leaderboard.charts.scatter import ScatterPoint, SizedModel, Training, scatter, size_chart
-from leaderboard.pages.figures import figures_of, figures_of_result
-from leaderboard.pages.figures import PageChart
+from leaderboard.pages.charts import (
+    BumpColumn,
+    Panel,
+    RowValue,
+    ScatterPoint,
+    SizedModel,
+    Training,
+    bump_chart,
+    curves,
+    dots,
+    scatter,
+    short_number,
+    size_chart,
+)
+from leaderboard.pages.figures import PageChart, figures_of, figures_of_result
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.rank_ranges import rank_correlation
 from leaderboard.verify.entries import Entry
@@ -156,7 +165,7 @@ def test_a_matrix_of_pairs_is_half_and_its_colours_begin_at_the_smallest_value(t
         assert rows[one][column] == short_number(mean)
     assert "means over 2 models: the smallest value is that of he and they" in pairs.alt
     # The values are 1 and .795, and the eight colours begin at .7: .795 has the third one.
-    steps = [*drawing.STEPS]
+    steps = [*charts.STEPS]
     assert {*re.findall(r'fill="(#[0-9a-f]{6})"', pairs.chart.svg)} & {*steps} == {steps[2], steps[-1]}
 
 
@@ -236,11 +245,11 @@ def contrast(colour: str, other: str) -> float:
 
 
 def test_numbers_can_be_read_on_each_step_of_a_scale_in_both_schemes() -> None:
-    steps = list(drawing.STEPS.items())
+    steps = list(charts.STEPS.items())
     for number, (light, dark) in enumerate(steps):
-        ink = drawing.INK if number < drawing.N_INKED else drawing.PAPER
+        ink = charts.INK if number < charts.N_INKED else charts.PAPER
         assert contrast(light, ink) >= 4.5
-        assert contrast(dark, drawing.DARK[ink]) >= 4.5
+        assert contrast(dark, charts.DARK[ink]) >= 4.5
     # More is farther from the page, whose colours are white and #1e2129.
     assert [luminance(light) for light, _ in steps] == sorted((luminance(light) for light, _ in steps), reverse=True)
     assert [luminance(dark) for _, dark in steps] == sorted(luminance(dark) for _, dark in steps)
@@ -389,7 +398,7 @@ def columns(*titles: str) -> list[BumpColumn]:
 
 DRAWN: dict[str, tuple[Callable[[], Chart | None], int]] = {
     "scatter": (a_scatter, 25),
-    "dots": (lambda: rows.dots(list(map(RowValue, NAMES, values(50, "x"))), title="Accuracy"), 50),
+    "dots": (lambda: dots(list(map(RowValue, NAMES, values(50, "x"))), title="Accuracy"), 50),
     "curves": (some_curves, 16),
     "bumps": (lambda: bump_chart(NAMES, columns("Index", "Geometric mean", "Four stages alike"), subject=""), 100),
 }

@@ -18,9 +18,8 @@ from evaluators.scorer import quick_scorers
 from evaluators.task import load_task
 from leaderboard.pages.tables import table_views
 from leaderboard.ranking.boards import Board, assemble
-from leaderboard.ranking.rank_ranges import why_unranked
 from leaderboard.ranking.profiles import tables_of
-from leaderboard.ranking.rank_ranges import RankRange
+from leaderboard.ranking.rank_ranges import RankRange, why_unranked
 from leaderboard.ranking.rows import RankableValue, Table, compared
 from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.verdicts import LoadedResults

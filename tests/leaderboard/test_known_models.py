@@ -21,8 +21,7 @@ from evaluators.tasks.coreference.coreference_task import TASK
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.verify.entries import Root
 from leaderboard.verify.keys import open_book
-from leaderboard.verify.verdicts import load
-from leaderboard.verify.verdicts import judge
+from leaderboard.verify.verdicts import judge, load
 from schemas.documents.record import choice_sha256
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import find_runs

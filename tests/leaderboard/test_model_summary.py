@@ -19,7 +19,6 @@ from biasboard.ground.memory import Memory
 from leaderboard.commands.comparable_results import load_comparable
 from leaderboard.pages.model_cards import METADATA, card_markdown, model_index, write_card
 from leaderboard.pages.model_summary import summarise
-from leaderboard.pages.table_files import escape
 from leaderboard.pages.summary_forms import (
     difference_of,
     frame,
@@ -30,9 +29,10 @@ from leaderboard.pages.summary_forms import (
     summary_lines,
     value_of,
 )
+from leaderboard.pages.table_files import escape
 from leaderboard.ranking.boards import assemble
-from leaderboard.ranking.rows import with_own_identities
 from leaderboard.ranking.profiles import profile_of
+from leaderboard.ranking.rows import with_own_identities
 from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.verdicts import load

@@ -16,8 +16,7 @@ import yaml
 from biasboard.ground.errors import ConfigError
 from leaderboard.pages.badges import Badge, summary_badge
 from leaderboard.pages.model_summary import summarise
-from leaderboard.pages.publishing import SiteSettings
-from leaderboard.pages.publishing import generate
+from leaderboard.pages.publishing import SiteSettings, generate
 from schemas.documents.result import Metric
 from tests.leaderboard.synthetic import leaning, write_model
 from tests.worlds import HOSTILE, MadeBoard, luminance

@@ -15,8 +15,16 @@ from leaderboard.model_facts import display_name, facts_of, file_name
 from leaderboard.pages.profile import facts_sentence
 from leaderboard.pages.publishing import generate, make_view, templates
 from leaderboard.ranking.boards import Board
-from leaderboard.ranking.reproduced import ReproducedPaper, Sighting, costs_of, reproduced, side_of
-from leaderboard.ranking.reproduced import citation_of, reported_tables, reproductions
+from leaderboard.ranking.reproduced import (
+    ReproducedPaper,
+    Sighting,
+    citation_of,
+    costs_of,
+    reported_tables,
+    reproduced,
+    reproductions,
+    side_of,
+)
 from schemas.documents.model_facts import FACTS
 from schemas.documents.papers import ReportedTable
 from tests.commands import REPOSITORY

@@ -13,13 +13,11 @@ from typing import NamedTuple, TypeAlias
 
 import pytest
 
-from leaderboard.benchmark_pages import load_pages
-from leaderboard.benchmark_pages import Finding
+from leaderboard.benchmark_pages import Finding, load_pages
 from leaderboard.model_facts import display_name
 from leaderboard.pages.markup import permalink
 from leaderboard.pages.model_views import Placement
-from leaderboard.pages.profile import portraits
-from leaderboard.pages.profile import front_parts, leaders, shown_findings
+from leaderboard.pages.profile import front_parts, leaders, portraits, shown_findings
 from leaderboard.pages.publishing import View, generate, make_view
 from leaderboard.pages.tables import TableView
 from leaderboard.ranking.boards import assemble

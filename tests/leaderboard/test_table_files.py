@@ -15,13 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from leaderboard.pages.exports import DownloadTable, Files, to_csv
-from leaderboard.pages.table_files import escape
-from leaderboard.pages.publishing import SiteSettings
-from leaderboard.pages.publishing import generate, make_view, tables_of
-from leaderboard.pages.table_files import result_tables
+from leaderboard.pages.publishing import SiteSettings, generate, make_view, tables_of
+from leaderboard.pages.table_files import escape, result_tables
 from leaderboard.pages.tables import TableView
-from leaderboard.ranking.frames import Columns
+from leaderboard.ranking.frames import Columns, DownloadTable, Files, to_csv
 from leaderboard.verify.entries import Root
 from tests.leaderboard.forging import Places, accepted, asking, board, constant, forge
 from tests.leaderboard.synthetic import leaning, write_model

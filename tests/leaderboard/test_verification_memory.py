@@ -15,7 +15,7 @@ import pytest
 from biasboard.ground.memory import Memory
 from evaluators.runs.measure import baseline_gate
 from leaderboard.pages import compare, explorer, model_views, suites
-from leaderboard.verify import checks, verification
+from leaderboard.verify import verification
 from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.intake import contents_of
 from leaderboard.verify.verdicts import load
@@ -42,7 +42,7 @@ def memory(tmp_path: Path) -> Memory:
 def verified(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """The results that were verified, and not taken from memory: of each the rows were checked."""
     seen: list[object] = []
-    check = checks.check_records
+    check = verification.check_records
 
     def noted(path: Path, *others: object) -> None:
         seen.append(path)

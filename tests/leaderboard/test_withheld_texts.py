@@ -20,9 +20,8 @@ from evaluators.models.parity import differing
 from evaluators.runs.measure.rescoring import rescore
 from leaderboard.verify.comparisons import CompleteRuns
 from leaderboard.verify.entries import Root
-from leaderboard.verify.verdicts import load
 from leaderboard.verify.submissions import public_files
-from leaderboard.verify.verdicts import judge
+from leaderboard.verify.verdicts import judge, load
 from schemas.documents.base import as_row
 from schemas.documents.record import Exchange, exchange_sha256
 from schemas.documents.result import Result

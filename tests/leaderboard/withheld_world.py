@@ -15,8 +15,7 @@ from biasboard.ground.memory import Memory
 from leaderboard.verify.comparisons import CompleteRuns
 from leaderboard.verify.entries import Entry, Origin, Root
 from leaderboard.verify.keys import KeyBook
-from leaderboard.verify.verdicts import load
-from leaderboard.verify.verdicts import judge
+from leaderboard.verify.verdicts import judge, load
 from schemas.documents.result import Result
 from schemas.documents.run_files import ClusterSums
 from schemas.files import contract, row_files

@@ -20,8 +20,7 @@ from typing import Literal, TypeAlias
 
 from biasboard.ground.files import packaged_words
 from builders.pronoun_case import TWO_OBJECTS, UnsettledCaseError, case_by_neighbours
-from builders.synthbias.checks.check import SentenceCheck
-from builders.synthbias.checks.check import Sentence, word_list
+from builders.synthbias.checks.check import Sentence, SentenceCheck, word_list
 from schemas.lexicon import PronounCase
 
 _GIVING = word_list("asked brought gave given giving offer offered offering sent served showed wished")

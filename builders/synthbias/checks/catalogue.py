@@ -15,8 +15,7 @@ from zlib import crc32
 
 from biasboard.ground.errors import DataError
 from builders.synthbias.checks import case_checks, collection_checks, sentence_checks
-from builders.synthbias.checks.check import ENTRIES, Check, SentenceCheck, SentenceFinding
-from builders.synthbias.checks.check import Collection, Sentence
+from builders.synthbias.checks.check import ENTRIES, Check, Collection, Sentence, SentenceCheck, SentenceFinding
 from builders.synthbias.minimal_pairs import wording
 
 Profile: TypeAlias = tuple[str, ...]

@@ -8,21 +8,28 @@ The texts of a check are in ``checks.toml``, in the table of the same name; the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Literal, NamedTuple, TypeAlias
-from biasboard.ground.files import packaged_toml
-from builders.dataset.output import Rule
 import re
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
-from builders.synthbias.minimal_pairs import Mention, Mentions, masked, mentions_in, wording
-from builders.synthbias.minimal_pairs import Config, cluster_of, stereotype_of, template_key
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
+
+from biasboard.ground.files import packaged_toml
+from builders.dataset.output import Rule
+from builders.synthbias.minimal_pairs import (
+    Config,
+    Mention,
+    Mentions,
+    cluster_of,
+    masked,
+    mentions_in,
+    stereotype_of,
+    template_key,
+    wording,
+)
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import PronounCase, PronounGender
-
 
 Severity: TypeAlias = Literal["error", "warning", "review", "note"]
 """An ``error`` contradicts the data or its design, a ``warning`` is a likely defect, a ``review`` needs a reader's

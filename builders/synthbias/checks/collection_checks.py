@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from builders.pronoun_case import cases_of_form
-from builders.synthbias.checks.check import FileCheck, PairCheck
-from builders.synthbias.checks.check import Collection, Sentence
+from builders.synthbias.checks.check import Collection, FileCheck, PairCheck, Sentence
 from builders.synthbias.minimal_pairs import wording
 from schemas.lexicon import occupations
 

@@ -9,8 +9,7 @@ from functools import cache, partial
 from operator import eq
 
 from biasboard.ground.files import packaged_words
-from builders.synthbias.checks.check import SentenceCheck
-from builders.synthbias.checks.check import Sentence, word_list, words_of
+from builders.synthbias.checks.check import Sentence, SentenceCheck, word_list, words_of
 from builders.synthbias.minimal_pairs import cluster_of, percent_gap, stereotype_of
 from schemas.lexicon import gender_of_pronoun, occupations
 

@@ -21,8 +21,7 @@ from builders.dataset.output import Draft, DraftSplit, ExtraFile, Rule
 from builders.synthbias import PROTECTED
 from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks.catalogue import CATALOGUE, GENERATED, Duplicates, first_finding
-from builders.synthbias.checks.check import SentenceFinding
-from builders.synthbias.checks.check import Claims, Sentence
+from builders.synthbias.checks.check import Claims, Sentence, SentenceFinding
 from builders.synthbias.generation.instructions import instructions_source, version
 from builders.synthbias.generation.written_sentences import (
     ANSWER_RULES,

@@ -23,8 +23,7 @@ from biasboard.ground.errors import import_extra
 from biasboard.ground.plain_text import one_line
 from evaluators.backends.transformers.decoding import UnfinishedText, Vocabulary, next_tokens
 from evaluators.backends.transformers.load import precision_of
-from evaluators.backends.transformers.option_scoring import last_position_only, output_layer_at, padded
-from evaluators.backends.transformers.option_scoring import obstacle
+from evaluators.backends.transformers.option_scoring import last_position_only, obstacle, output_layer_at, padded
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -6,36 +6,31 @@ masks unusually gives other values without an error.
 
 from __future__ import annotations
 
+import inspect
 import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, import_extra
 from biasboard.ground.plain_text import one_line
 from evaluators.backend import Answers, ChoiceRequest, Events, Request, Response, Sent
 from evaluators.backends.transformers.load import OUT_OF_MEMORY, context_tokens_of, n_embedded
 from evaluators.models.tokenizer import ModelTokenizer, TokenRows, unknown_token
-import inspect
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
-import numpy as np
-from numpy.typing import NDArray
-from biasboard.ground.errors import import_extra
-from evaluators.models.tokenizer import TokenRows
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
     from torch.nn import Module
     from transformers import PreTrainedModel
-    from transformers import PreTrainedModel
-
 
 
 logger = logging.getLogger(__name__)

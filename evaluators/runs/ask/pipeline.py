@@ -24,8 +24,16 @@ from evaluators.runs.measure.measuring import (
     scoring_after,
     write_parts,
 )
-from evaluators.runs.measure.recording import FailureCount, records_of, sound, storable, well_formed
-from evaluators.runs.measure.unread_answers import are_many, early_look, remedy
+from evaluators.runs.measure.recording import (
+    FailureCount,
+    are_many,
+    early_look,
+    records_of,
+    remedy,
+    sound,
+    storable,
+    well_formed,
+)
 from evaluators.runs.plan.earlier_answers import earlier_answers
 from evaluators.runs.plan.plan import MAX_FAILURE_RATE, AskedPart, Plan, distinct_requests, run_folder
 from evaluators.scorer import TextScorer

@@ -29,7 +29,7 @@ from evaluators.metric import NO_INPUTS, MetricDefinition, StatisticsSource, Tab
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.runs.measure.recording import exchange_of, first_asked
 from evaluators.statistics.jackknife import Deviations, deviations_of, half_width_of
-from evaluators.statistics.unread_samples import settled
+from evaluators.statistics.record_tables import settled
 from evaluators.task import ItemFacts, Prompt, Read, Task, load_task, prompt_of, table_of
 from schemas.documents.base import as_row, from_values
 from schemas.documents.record import Exchange, Reading, exchange_sha256

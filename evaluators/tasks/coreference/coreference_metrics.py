@@ -14,7 +14,7 @@ from biasboard.ground.columns import BoolArray, FloatArray
 from evaluators.metric import MetricDefinition, mean_metric
 from evaluators.statistics.jackknife import STUDENT, ratio, sum_by_cluster
 from evaluators.statistics.record_tables import Statistics, means
-from evaluators.tasks.coreference.coreference_table import (
+from evaluators.tasks.coreference.coreference_task import (
     CoreferenceTable,
     needs_referent,
     needs_right_answers,

@@ -17,7 +17,7 @@ from evaluators.metric import MetricDefinition, mean_metric
 from evaluators.statistics.jackknife import SMALLEST, sums_and_numbers
 from evaluators.statistics.record_tables import Statistics, means
 from evaluators.tasks.coreference import coreference_metrics, ucerf_metrics
-from evaluators.tasks.coreference.coreference_table import needs_referent
+from evaluators.tasks.coreference.coreference_task import needs_referent
 from evaluators.tasks.coreference.family_coreference_task import TWO_FAMILIES, FamilyCoreferenceTable
 from evaluators.tasks.coreference.ucerf_metrics import ucerf, ucerf_of_groups
 

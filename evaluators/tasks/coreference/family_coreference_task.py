@@ -17,8 +17,7 @@ from typing_extensions import override
 from biasboard.ground.columns import FloatArray, IntArray
 from evaluators.baseline import Facts
 from evaluators.task import ItemFacts
-from evaluators.tasks.coreference.coreference_table import FRAME, CoreferenceTable
-from evaluators.tasks.coreference.coreference_task import CoreferenceTask
+from evaluators.tasks.coreference.coreference_task import FRAME, CoreferenceTable, CoreferenceTask
 from schemas.documents.record import Record
 from schemas.lexicon import CASES, occupations, pronoun_families
 

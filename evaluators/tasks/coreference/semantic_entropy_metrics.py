@@ -16,7 +16,7 @@ from evaluators.statistics.jackknife import ratio, sum_by_cluster
 from evaluators.statistics.option_scores import certainty
 from evaluators.statistics.record_tables import Statistics
 from evaluators.tasks.coreference.coreference_metrics import group_metric, occupation_statistics
-from evaluators.tasks.coreference.coreference_table import CoreferenceTable
+from evaluators.tasks.coreference.coreference_task import CoreferenceTable
 from evaluators.tasks.coreference.ucerf_metrics import pair_statistics
 
 _MEANING = "the semantic entropy of sampled answers, weighted by their likelihoods (Kuhn et al. 2023, arXiv:2302.09664)"

@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 from evaluators.backend import ChoiceRequest, Request, Response
 from evaluators.baseline import UNIFORM, Baseline, choosing, evenly
 from evaluators.benchmark import Benchmark, Gate, RankingMetric
-from evaluators.tasks.coreference.coreference_table import FRAME
-from evaluators.tasks.coreference.coreference_task import sentence_in
+from evaluators.tasks.coreference.coreference_task import FRAME, sentence_in
 from schemas.lexicon.coreference_cues import CueText, best_cue
 
 _MENTIONED = frozenset({"first_mentioned", "last_mentioned"})

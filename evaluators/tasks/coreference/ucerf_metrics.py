@@ -15,7 +15,7 @@ from biasboard.ground.columns import FloatArray, IntArray
 from evaluators.metric import MetricDefinition, mean_metric
 from evaluators.statistics.jackknife import sum_by_cluster, sums_and_numbers
 from evaluators.statistics.record_tables import Statistics
-from evaluators.tasks.coreference.coreference_table import CoreferenceTable, needs_referent, stereotype_gap
+from evaluators.tasks.coreference.coreference_task import CoreferenceTable, needs_referent, stereotype_gap
 
 
 def ucerf(desirability_a: FloatArray, desirability_b: FloatArray) -> FloatArray:

@@ -15,12 +15,12 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from biasboard.ground.columns import FloatArray
-from biasboard.ground.cue_search import predict_by_cues
 from biasboard.ground.memory import machine_memory
 from evaluators.backend import ChoiceRequest, Request, Response
 from evaluators.baseline import UNIFORM, Baseline, choosing, evenly
 from evaluators.benchmark import Benchmark, Gate, RankingMetric
 from evaluators.tasks.own_questions.own_question_task import question_in
+from schemas.lexicon.coreference_cues import predict_by_cues
 
 _MEMORY = "best cue of options"
 _WORD = re.compile(r"\w+(?:['-]\w+)*|[^\w\s]")

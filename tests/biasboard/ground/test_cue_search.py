@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from biasboard.ground.cue_search import MAX_DEPTH, cues_of, decision_tables, predict_by_cues
+from schemas.lexicon.coreference_cues import MAX_DEPTH, cues_of, decision_tables, predict_by_cues
 
 N_FRAMES, N_PAIRS = 60, 12
 FILLING = ["apple", "bread", "chair", "dance", "earth", "flame", "grass", "horse", "island", "jacket", "kettle"]
