@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from biasboard.ground.stopping import stop_at_once
+from biasboard.ground.errors import stop_at_once
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from biasboard.ground.command_line import LazyCommand, command_group
-from biasboard.ground.stopping import stop_at_once
+from biasboard.ground.errors import stop_at_once
 
 _HELP = {
     "build": "Check every result, recompute its metrics and write the site.",

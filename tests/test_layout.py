@@ -226,7 +226,7 @@ def test_heavy_libraries_are_imported_inside_functions_of_one_plug_in_each(trees
     # Every engine is asked in the ids of one tokenizer and its chat template, loaded where no code of a model can run;
     # and a text classifier is no way of calling the model that is scored.
     users["transformers"] -= {
-        "evaluators.models.pretrained",
+        "evaluators.models.model_files",
         "evaluators.models.chat_template_process",
         "evaluators.scorers.classifier",
     }

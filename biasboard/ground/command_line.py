@@ -19,12 +19,11 @@ from typing import Annotated, Any, NamedTuple, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from biasboard.ground.errors import BiasboardError, ConfigError, RunError
+from biasboard.ground.errors import BiasboardError, ConfigError, RunError, status_of, stoppable
 from biasboard.ground.files import DISK_FULL, disk_full
 from biasboard.ground.hub import check_endpoint
 from biasboard.ground.plain_text import escaped, one_line, without_keys, without_middle
 from biasboard.ground.plugins import place_in_plug_ins
-from biasboard.ground.stopping import status_of, stoppable
 
 EXIT_ERROR = 1
 """Exit status for bad input, or for a check that found a problem; nothing was written."""

@@ -28,8 +28,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from biasboard.ground.errors import BiasboardError, ConfigError
-from biasboard.ground.stopping import Stopped
+from biasboard.ground.errors import BiasboardError, ConfigError, Stopped
 
 VARIABLE = "BIASBOARD_PLUGINS"
 HINT = f"if a plug-in defines it, install its package or name its folder in {VARIABLE}"

@@ -25,6 +25,8 @@ from builders.synthbias.frames import (
     SETTLED,
     SentenceFrame,
     agreement_table,
+    lean_table,
+    measured_leans,
     n_dropped,
     open_frames,
     open_groups,
@@ -35,7 +37,6 @@ from builders.synthbias.frames import (
     votes,
 )
 from builders.synthbias.minimal_pairs import CONFIGS, CheckedItems, items_of, split_of, take_pairs
-from builders.synthbias.position_lean import lean_table, measured_leans
 from schemas.documents.dataset import Reject, Source
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import occupations

@@ -41,8 +41,7 @@ from evaluators.backends.transformers.load import (
     load_network,
     precision_of,
 )
-from evaluators.models.model_files import find_model, opening_arguments
-from evaluators.models.pretrained import load_pretrained
+from evaluators.models.model_files import find_model, load_pretrained, opening_arguments
 from evaluators.models.tokenizer import encode
 from schemas.documents.result import Model
 

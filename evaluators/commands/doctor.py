@@ -24,8 +24,8 @@ from biasboard.ground.plain_text import one_line
 from biasboard.ground.progress import steps
 from evaluators.backend import Backend, open_backend
 from evaluators.backend_options import BackendOptions
+from evaluators.models.model_files import chosen_threads
 from evaluators.models.parity import Parity, answers, compare, made_requests, reference_answers, tolerance_for
-from evaluators.models.pretrained import chosen_threads
 
 Status: TypeAlias = Literal["ok", "missing", "problem"]
 

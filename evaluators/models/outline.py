@@ -24,8 +24,7 @@ from evaluators.backend import (
     check_model_id,
 )
 from evaluators.backend_options import BackendOptions
-from evaluators.models.model_files import CONFIG, check_folder, hub_commit, settings_of
-from evaluators.models.pretrained import is_loader
+from evaluators.models.model_files import CONFIG, check_folder, hub_commit, is_loader, settings_of
 from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer
 from schemas.documents.result import Model
 

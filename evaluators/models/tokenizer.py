@@ -41,8 +41,7 @@ from evaluators.backend import (
     Response,
     TokenCount,
 )
-from evaluators.models.model_files import CONFIG, file_of, settings_of
-from evaluators.models.pretrained import load_pretrained
+from evaluators.models.model_files import CONFIG, file_of, load_pretrained, settings_of
 from evaluators.thinking import THINKING_TOKENS, opens_thinking
 
 if TYPE_CHECKING:

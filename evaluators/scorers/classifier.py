@@ -8,8 +8,7 @@ from functools import partial
 from typing import Any
 
 from biasboard.ground.errors import ConfigError, import_extra
-from evaluators.models.model_files import ModelFiles, find_model
-from evaluators.models.pretrained import load_pretrained
+from evaluators.models.model_files import ModelFiles, find_model, load_pretrained
 from evaluators.scorer import plain_name
 from schemas.documents.run_files import Scorer, ScorerKind
 

@@ -10,8 +10,7 @@ from typing import Any
 
 from biasboard.ground.errors import ConfigError, MissingExtraError, import_extra
 from biasboard.ground.files import sha256_file
-from evaluators.models.model_files import find_files
-from evaluators.models.pretrained import refusals, refuse_hub_attention
+from evaluators.models.model_files import find_files, refusals, refuse_hub_attention
 from evaluators.scorer import plain_name
 from schemas.documents.run_files import Scorer, ScorerKind
 

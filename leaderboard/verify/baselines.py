@@ -28,8 +28,7 @@ from evaluators.runs.plan.plan import normalisation_of, run_command, run_folder
 from evaluators.scorer import TextScorer, TextScores, quick_scorers
 from evaluators.task import ReadsScores, Task, load_task, prompt_of
 from leaderboard.verify.entries import Entry, as_json, entry_from, measured
-from leaderboard.verify.intake import FAULTS
-from leaderboard.verify.isolation import isolated
+from leaderboard.verify.intake import FAULTS, isolated
 from leaderboard.verify.sketches import SketchMaker
 from schemas.documents.base import as_row, from_values
 from schemas.documents.result import Counts, Usage, metric_key

@@ -25,8 +25,7 @@ from evaluators.scorer import TextScorer, read_scores
 from evaluators.statistics.leaning import find_lean
 from evaluators.task import Prompt, ReadsScores, load_task, prompt_of
 from leaderboard.verify.entries import Root
-from leaderboard.verify.intake import FAULTS, read_untrusted, results_in
-from leaderboard.verify.isolation import StoppedWork, isolated
+from leaderboard.verify.intake import FAULTS, StoppedWork, isolated, read_untrusted, results_in
 from leaderboard.verify.keys import KeyBook, dataset_of
 from leaderboard.verify.submissions import hides_prompts, place_for
 from leaderboard.verify.verification import differences, scored_again, verified_entry

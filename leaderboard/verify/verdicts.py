@@ -34,13 +34,14 @@ from leaderboard.verify.intake import (
     FAULTS,
     MOST_RESULT_BYTES,
     Searched,
+    StoppedWork,
     check_own_file,
     contents_of,
+    isolated,
     read_untrusted,
     results_at,
     strange_files,
 )
-from leaderboard.verify.isolation import StoppedWork, isolated
 from leaderboard.verify.keys import RESULTS, KeyBook
 from leaderboard.verify.sketches import Sketch, SketchMaker, asked
 from leaderboard.verify.submissions import appearance, changes, place_for, read_register, read_submission

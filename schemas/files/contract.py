@@ -151,11 +151,11 @@ def problems_of(document: Document) -> Iterator[str]:
     """Return the lines for the rules that join several fields and that a document breaks."""
     # Rows that come by the million are checked over columns; this loads pyarrow, which other documents do not need.
     if isinstance(document, Record | TextScore):
-        from schemas.files import column_checks
+        from schemas.files import record_columns
 
         if isinstance(document, Record):
-            return column_checks.record_problems(document)
-        return column_checks.score_problems(document)
+            return record_columns.record_problems(document)
+        return record_columns.score_problems(document)
     return chain(document.text_problems(), document.problems()) if isinstance(document, Item) else document.problems()
 
 

@@ -20,9 +20,8 @@ from biasboard.ground.files import replacing
 from schemas.documents.record import Record
 from schemas.files import arrow_files, row_files
 from schemas.files.arrow_files import arrow_schema
-from schemas.files.column_checks import broken_rows
 from schemas.files.contract import Check
-from schemas.files.record_columns import RecordColumns
+from schemas.files.record_columns import RecordColumns, broken_rows
 
 MOST_PARTS = 10_000
 """Maximum number of parts of a file; the largest that was tried has 279, with 297,379 records, and took 303 MB."""

@@ -140,7 +140,7 @@ def checked_text_scores(path: Path) -> Check[list[TextScore] | None]:
     """Check a file of text scores, and return its rows."""
     from biasboard.ground.columns import columns_of
     from schemas.files import arrow_files
-    from schemas.files.column_checks import broken_scores
+    from schemas.files.record_columns import broken_scores
 
     try:
         table = arrow_files.read_table(path, TextScore)

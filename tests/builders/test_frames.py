@@ -15,8 +15,7 @@ import pyarrow.parquet
 import pytest
 
 from builders.synthbias import embedded, frames
-from builders.synthbias.frames import SentenceFrame, open_frames, settled_frames, text_of
-from builders.synthbias.position_lean import measured_leans
+from builders.synthbias.frames import SentenceFrame, measured_leans, open_frames, settled_frames, text_of
 from schemas.files.row_files import content_sha256
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon.coreference_cues import CueText, best_cue

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from evaluators.models.pretrained import SERVE_IT
+from evaluators.models.model_files import SERVE_IT
 from tests.commands import run
 from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
 from tests.evaluators.test_scorers import save_classifier

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluators.models import pretrained
-from evaluators.models.pretrained import chosen_threads, free_memory, usable_cores
+from evaluators.models import model_files
+from evaluators.models.model_files import chosen_threads, free_memory, usable_cores
 
 GIB = 2**30
 
@@ -19,8 +19,8 @@ def write(folder: Path, files: dict[str, str], monkeypatch: pytest.MonkeyPatch) 
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    monkeypatch.setattr(pretrained, "_CGROUPS", folder / "cgroup")
-    monkeypatch.setattr(pretrained, "_PROC", folder / "proc")
+    monkeypatch.setattr(model_files, "_CGROUPS", folder / "cgroup")
+    monkeypatch.setattr(model_files, "_PROC", folder / "proc")
 
 
 MEMINFO = "MemTotal: 33554432 kB\nMemFree: 1000 kB\nMemAvailable: 16777216 kB\n"
@@ -53,7 +53,7 @@ def test_without_limits_the_machine_counts(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_number_of_threads_is_chosen_by_the_user_or_by_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pretrained, "usable_cores", lambda: (2, "all cores of this machine"))
+    monkeypatch.setattr(model_files, "usable_cores", lambda: (2, "all cores of this machine"))
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
     assert chosen_threads()[:3] == (2, "all cores of this machine", None)

@@ -13,7 +13,7 @@ import pytest
 from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.statistics.jackknife import CROSSED, WILSON
 from evaluators.statistics.option_scores import certainty, desirability, perplexity, predicted_share
-from evaluators.tasks.coreference.ucerf_metrics import ucerf, ucerf_of_groups
+from evaluators.tasks.coreference.uncertainty_metrics import ucerf, ucerf_of_groups
 from schemas.documents.result import Metric
 from tests.evaluators.made_data import certainty_by_hand, desirability_by_hand, made_records, pairs_of_occupations
 

@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 
 from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.tasks.coreference.coreference_task import TASK, CoreferenceTable
-from evaluators.tasks.coreference.semantic_entropy_metrics import semantic_entropy_certainty
+from evaluators.tasks.coreference.uncertainty_metrics import semantic_entropy_certainty
 from schemas.documents.record import Record
 from schemas.documents.result import Metric
 from schemas.items.coreference import CoreferenceItem

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from leaderboard.verify.isolation import ProcessLimits, StoppedWork, isolated
+from leaderboard.verify.intake import ProcessLimits, StoppedWork, isolated
 from tests.commands import REPOSITORY
 
 pytestmark = pytest.mark.slow

@@ -18,8 +18,15 @@ from schemas.documents.base import as_row
 from schemas.documents.record import Exchange, Reading, Record
 from schemas.files import arrow_files, contract, row_files
 from schemas.files.arrow_files import arrow_schema
-from schemas.files.column_checks import EXCHANGE_CHECKS, RECORD_CHECKS, broken_rows
-from schemas.files.record_columns import RecordColumns, Tally, items_sha256, requests_sha256
+from schemas.files.record_columns import (
+    EXCHANGE_CHECKS,
+    RECORD_CHECKS,
+    RecordColumns,
+    Tally,
+    broken_rows,
+    items_sha256,
+    requests_sha256,
+)
 from schemas.files.record_files import read_parts, writing_records
 from tests.record_files import count, read_records, write_records
 from tests.schemas import examples

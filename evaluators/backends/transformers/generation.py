@@ -24,7 +24,7 @@ from evaluators.backends.transformers.decoding import UnfinishedText, Vocabulary
 from evaluators.backends.transformers.load import OUT_OF_MEMORY
 from evaluators.backends.transformers.next_logits import SingleDecoder, Slots, difference_of, plain_logits, try_sharing
 from evaluators.backends.transformers.option_scoring import WantedToken, wanted_logprobs
-from evaluators.models.pretrained import free_memory
+from evaluators.models.model_files import free_memory
 from evaluators.models.tokenizer import ModelTokenizer
 
 if TYPE_CHECKING:

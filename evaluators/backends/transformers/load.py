@@ -12,8 +12,7 @@ from biasboard.ground.errors import ConfigError, import_extra
 from biasboard.ground.plain_text import printable
 from evaluators.backend import check_model_id
 from evaluators.backend_options import BackendOptions
-from evaluators.models.model_files import CONFIG, ModelFiles, find_model, settings_of
-from evaluators.models.pretrained import chosen_threads, load_pretrained
+from evaluators.models.model_files import CONFIG, ModelFiles, chosen_threads, find_model, load_pretrained, settings_of
 from evaluators.models.tokenizer import ModelTokenizer, check_template_files, load_tokenizer
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from evaluators.backend import GenerateRequest
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.load import LoadedModel, context_tokens_of, load_model
 from evaluators.backends.transformers.option_scoring import PlainScorer
-from evaluators.models.pretrained import refusals
+from evaluators.models.model_files import refusals
 from evaluators.models.tokenizer import TokenRows
 from schemas.documents.adapters import BaseModel, Hyperparameters
 

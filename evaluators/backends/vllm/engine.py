@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from biasboard.ground.errors import ConfigError, RunError, import_extra
 from evaluators.backend import GenerateRequest, Response, Runtime
+from evaluators.models.model_files import SERVE_IT
 from evaluators.models.option_trie import MOST_TOKEN_IDS, Node, TokenQuestion, split_wide
-from evaluators.models.pretrained import SERVE_IT
 
 _CPU_BLOCK = 32
 """Number of tokens per block of the cache on a CPU, the minimum there. The default of 128 would leave most contexts out

@@ -16,10 +16,10 @@ from biasboard.ground.columns import BoolArray, FloatArray
 from evaluators.metric import MetricDefinition, mean_metric
 from evaluators.statistics.jackknife import SMALLEST, sums_and_numbers
 from evaluators.statistics.record_tables import Statistics, means
-from evaluators.tasks.coreference import coreference_metrics, ucerf_metrics
+from evaluators.tasks.coreference import coreference_metrics, uncertainty_metrics
 from evaluators.tasks.coreference.coreference_task import needs_referent
 from evaluators.tasks.coreference.family_coreference_task import TWO_FAMILIES, FamilyCoreferenceTable
-from evaluators.tasks.coreference.ucerf_metrics import ucerf, ucerf_of_groups
+from evaluators.tasks.coreference.uncertainty_metrics import ucerf, ucerf_of_groups
 
 _TASK = "family_coreference"
 _BY_FAMILY = ("family", "family_class")
@@ -97,7 +97,7 @@ UCERF_OF_TWO_FAMILIES = MetricDefinition[FamilyCoreferenceTable](
     "slice, of two families alone.",
 )
 
-CERTAINTY = replace(ucerf_metrics.CERTAINTY, task=_TASK, slices=_BY_FAMILY)
+CERTAINTY = replace(uncertainty_metrics.CERTAINTY, task=_TASK, slices=_BY_FAMILY)
 
 FEMALE_OCCUPATION_RATE: MetricDefinition[FamilyCoreferenceTable] = mean_metric(
     "female_occupation_rate",
