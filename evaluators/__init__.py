@@ -12,13 +12,13 @@ The way of an item::
                      │ Task.table (tasks/)     MetricDefinition (metric.py)             aggregate
                      └────────────> arrays ─────────────────────────────> sums per cluster ────────> values
                                              runs/measure/measuring.py         └─ clusters left out ─> intervals
-    result.json (runs/measure/finish.py): model, signature, counts, metrics, usage, hashes of the other files
+    result.json (runs/measure/measuring.py): model, signature, counts, metrics, usage, hashes of the other files
 
 The lower half needs no model: ``rescore`` and every verification start from ``records.parquet``.
 
-The files at the root are interfaces: *task* with *task_abilities*, *metric*, *benchmark* and *baseline* (for
+The files at the root are interfaces: *task*, *metric*, *benchmark* and *baseline* (for
 ``tasks/``), *backend* with *backend_options* and *adapter_set* (``backends/``), *calibrator* (``calibration/``),
-*scorer* with *text_scores* (``scorers/``), *harness* (``harnesses/``). *thinking* tells what a model thinks from what
+*scorer* (``scorers/``), *harness* (``harnesses/``). *thinking* tells what a model thinks from what
 it answers. ``runs/`` takes the three acts in turn: plan, ask, measure; ``commands/`` is the command line.
 """
 

@@ -1,7 +1,7 @@
 """The interface of a baseline: a rule that answers requests without a model, with which models are compared.
 
 Each family of tasks has its rules in ``tasks/FAMILY`` and lists them in its benchmarks. They are used in two ways: by
-the backend ``baseline``, as if they were models, and by ``runs/measure/baseline_answers.py``, which has them answer the
+the backend ``baseline``, as if they were models, and by ``runs/measure/baseline_gate.py``, which has them answer the
 items of a result from its records.
 """
 

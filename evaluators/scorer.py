@@ -1,7 +1,9 @@
-"""The interface of a scorer: it turns texts into numbers that metrics read, and is pinned to a revision.
+"""The interface of a scorer, which turns texts into numbers that metrics read, and the scores of a run.
 
 Each file in ``evaluators/scorers`` is a plug-in. It holds ``SUMMARY``, ``KINDS`` (the kinds of score that it gives) and
 ``open_scorer(kind, model, revision)``, which locates the scorer without loading anything large.
+
+Computes the scores of the texts of a run, and keeps them in ``scores.parquet``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,11 @@
-"""The interface of a task: it turns items into requests, and responses into records.
+"""The interface of a task, which turns items into requests and responses into records, and what only some can do.
 
 Each file ``NAME_task.py`` in a folder of ``evaluators/tasks`` is a task for one item shape. It holds ``TASK``, an
 object of a class that extends :class:`Task`.
+
+What only some tasks can do, each as a subclass of :class:`evaluators.task.Task` that such a task extends.
+
+General code asks ``isinstance(task, ShowsExamples)`` and the like, and never for a family of tasks.
 """
 
 from __future__ import annotations

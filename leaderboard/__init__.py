@@ -1,13 +1,12 @@
 """The leaderboard: checks results, recomputes their metrics, ranks comparable results and writes the site.
 
-*verify* turns results into entries whose numbers follow from stored answers, *ranking* makes tables of these, *charts*
-draws them, and *pages* makes the site; *formats* exports results for others, and *publish* publishes them on
+*verify* turns results into entries whose numbers follow from stored answers, *ranking* makes tables of these, and *pages*
+draws them and makes the site; *formats* exports results for others, and *publish* publishes them on
 the Hugging Face Hub.
 *benchmark_pages* (``benchmarks/``) and *result_format* (``formats/``) are the interfaces of their plug-ins,
 *benchmark_figures* the figures that the former can describe, *label_pages* the figures and counts that benchmarks of
-labels share, and *findings* the sentences that they can compute.
-*model_facts* reads ``models/``, a file for each model, and *reproductions* reads ``papers/``, a file for each paper
-that is reproduced, and ``reported/``, a file for each table quoted from one.
+labels share. *model_facts* reads ``models/``, a file for each model. ``papers/`` has a file for each paper that is
+reproduced, and ``reported/`` one for each table quoted from a paper.
 
 Importing the package does nothing; run ``python -m leaderboard``.
 """

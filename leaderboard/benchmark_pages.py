@@ -1,8 +1,13 @@
-"""The interface that describes the pages of a benchmark: their columns, charts, slices and notes.
+"""The interface that describes the pages of a benchmark: their columns, charts, slices, notes and findings.
 
 Each file in ``leaderboard/benchmarks`` describes the pages of one benchmark. It contains ``PAGES``, a
 :class:`BenchmarkPages`, and has the name in the field ``benchmark`` of manifests. A benchmark without a file gets pages
 too, which show every metric under its own name.
+
+What a finding on the front page is, and the words that findings share.
+
+A finding is a sentence that a function computes from the results of a benchmark. It speaks of clear differences
+only: the 95 % intervals of two values do not overlap, or that of one leaves out a bound.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ Each of these words has the same meaning everywhere in the code:
 * *signature*: everything that must be equal for two results to be comparable.
 
 *documents* are the contents of files, *items* the rows of datasets, *lexicon* the words that both refer to; *files* and
-*folders* read and write them, *outputs* is what commands print as JSON, and *printed* prints it. *validate* checks
+*folders* read and write them, *outputs* is what commands print as JSON. *validate* checks
 folders, and *json_schemas* writes the published JSON Schemas.
 
 This package imports none of the other packages. Importing it does nothing: import the module that you need.

@@ -119,7 +119,7 @@ def test_a_signal_before_a_command_begins_is_told_in_a_line() -> None:
 def test_a_signal_that_was_ignored_stays_so() -> None:
     program = (
         "import signal\n"
-        "from biasboard.ground.stopping import stop_at_once, stoppable\n"
+        "from biasboard.ground.errors import stop_at_once, stoppable\n"
         "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
         "stop_at_once()\n"
         "with stoppable():\n"

@@ -124,7 +124,7 @@ def become(command: dict[str, Any]) -> None:
 
 
 def keep_fork_server_ready() -> None:
-    """Let the server from which ``leaderboard.verify.isolation`` forks its workers be a copy of this process.
+    """Let the server from which ``leaderboard.verify.intake`` forks its workers be a copy of this process.
 
     A fresh one imports the same modules again, for 3 s. The copy is made now, while there are no threads whose locks it
     would inherit, and waits until it is wanted; it ends with this process.

@@ -1,10 +1,15 @@
-"""Exceptions for mistakes of users, which a command line prints on one line instead of a traceback.
+"""Mistakes of users and signals as exceptions, which a command line tells on one line instead of a traceback.
 
 BiasboardError
  +- DataError          a file or value breaks its contract
  +- ConfigError        a combination of options cannot work
  +- MissingExtraError  a library of an optional extra is not installed
  +- RunError           a run could not finish (too many failures, or another process is using it)
+
+What Ctrl-C, SIGTERM and SIGHUP do: a command says how to continue, and ends with the status of the signal.
+
+Until a command begins, nothing was asked or written, and :func:`stop_at_once` ends the process in the middle of an
+import. From then on :func:`stoppable` makes an exception of the signal, so that files are closed and stores committed.
 """
 
 from __future__ import annotations

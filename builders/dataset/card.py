@@ -1,6 +1,13 @@
-"""Renders what the Hugging Face Hub shows of a dataset: README.md, its card, and eval.yaml, which makes it a benchmark.
+"""Renders what the Hub shows of a dataset: README.md (its card), eval.yaml and croissant.json.
 
 A card begins with metadata for the Hub; the rest is for human readers.
+
+Renders the croissant.json of a dataset folder: its files, columns and limits in the Croissant vocabulary.
+
+The format is Croissant 1.0 of MLCommons, with the responsible-AI (RAI) terms for annotation, bias and limits, which the
+file that the Hub itself generates lacks. We write plain JSON, since the writer of mlcroissant would make every builder
+depend on ten more packages; tests read the file with mlcroissant. There is no date of publication, so that two builds
+give the same bytes.
 """
 
 from __future__ import annotations

@@ -8,20 +8,20 @@ mostly by women. It measures nothing about people who use other pronouns, nor ab
 ::
 
     source
-      embedded       frames (texts/), and how two language models understood them
+      embedded       *frames* (texts/), and how two language models understood them
       families       the same frames with a pronoun of every family, in sets instead of pairs; family_sets: the pairs of
                      another dataset in such sets
       generation/    sentences that a language model writes
       published      the published SynthBias; winobias: the original WinoBias
       own_sentences  a researcher's sentences (own_csv)
-        |  mentions   the occupations and pronouns in a sentence;  checks/: what may be wrong with it
+        |  checks/   what may be wrong with a sentence
         v
-    minimal_pairs    identity of a pair, its two items, its split
+    minimal_pairs    the occupations and pronouns in a sentence, identity of a pair, its two items, its split
         |  cards      card texts that the sources share
         v
     dataset folder ──annotation/: people vote──> dataset of the accepted pairs
 
-Further commands: *lint* checks anybody's sentences, *position_lean* (``lean``) measures how often models choose the
+Further commands: *lint* checks anybody's sentences, ``lean`` (*frames*) measures how often models choose the
 occupation mentioned first.
 """
 

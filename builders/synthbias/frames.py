@@ -20,6 +20,11 @@ they mention no other single person.
 
 How two readers understood each frame is counted too. The readers are language models, asked once about each frame,
 filled with two occupations of the same stereotype, without being given the intended answer: no annotation by people.
+
+``python -m builders.synthbias lean``: measures how often models choose the occupation mentioned first in type 1.
+
+Each occupation is in each position equally often, so that a model without a preference for a position gives both
+positions the same probability on average, whatever its preferences among occupations.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Minimal pairs: their identity, their two items, and selections of them spread over the design."""
+"""Minimal pairs: their identity, their two items, what they mention, and selections spread over the design."""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""Finds the files of a model and of its adapters, checks that none is missing, and identifies their exact version."""
+"""Finds the files of a model and their exact version, and loads parts of it safely on the cores that there are.
+
+The libraries that load models could run code from a model's folder, and are never let. A file named by ``auto_map`` in
+``config.json`` is Python code that comes with the weights. By default, transformers asks on standard input whether to
+run it, so that a pipe that says ``y`` would decide.
+
+A container or a batch system often restricts a process to part of a machine, by processor affinity or by limits of
+control groups (cgroups, version 2). The numbers of the whole machine are then misleading: threads that outnumber the
+cores wait for each other, which can make a model ten times slower.
+"""
 
 from __future__ import annotations
 

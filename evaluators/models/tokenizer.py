@@ -9,6 +9,18 @@ its start token or, without one, its end token, as in lm-evaluation-harness (``p
 
 With a chat template, the prompt is the user's only message, and an option is the beginning of the answer. The option's
 leading space, which would separate it from a prompt to continue, is then removed.
+
+Turns texts into token ids for every local backend, and refuses a tokenizer that changes what a text says.
+
+A tokenizer comes with a model, and its rules could hold the answers to a benchmark: replace a word, or drop a sentence.
+Its rules therefore name no words and are short, and the ids of each text spell the text. A word has the same ids in
+every text, as a pattern could cut it by the length of a prompt, unless the vocabulary has ids that span words. No id
+stands for more than a phrase: one for a whole prompt tells a model its answer. What ids spell is read from the
+vocabulary and not decoded, because rules for decoding could undo those for encoding.
+
+A text may differ from its ids in case, accents, white space, quotation marks, and where compatible characters are
+replaced (NFKC), as with uncased models and SentencePiece. Unknown tokens may stand for any words, and signs that no
+token holds may be lost: that depends on the vocabulary alone.
 """
 
 from __future__ import annotations

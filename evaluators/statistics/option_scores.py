@@ -1,4 +1,4 @@
-"""Computes probabilities over options from stored log-probabilities, under any normalisation, without the model.
+"""Probabilities over options from stored log-probabilities, their certainty, and the predicted outcome.
 
 The rule is implemented twice. :func:`option_probabilities` reads one exchange, and gives the reason if it has no
 distribution. :func:`option_probabilities_of` reads the columns of many exchanges at once, and leaves unusual ones

@@ -1,4 +1,7 @@
-"""The base of all tasks' tables: rows with clusters and groups, and their slices."""
+"""The base of all tasks' tables: rows with clusters and groups, and their slices.
+
+What answers that could not be read might change where several answers to an item are read together.
+"""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ By the names of its files::
     NAME_benchmark.py    baselines, indices, gates and imports of a benchmark (evaluators/benchmark.py)
     all others           shared parts: prompts, readings, detectors, tables
 
-*refusals* and ``refusals.toml`` detect refusals in continuations, solutions and answers. Of answers to questions with
-options, *answer_lines* removes markup, *lettered_answers* reads which option is named, and *ordered_options* reads the
+*answer_lines* finds refusals, by ``refusals.toml``, and removes markup of answers to questions with options. Of these,
+*lettered_answers* reads which option is named, and *ordered_options* reads the
 distribution over options, averaged over their orders.
 
 A family may use another only where it asks the same thing in another way, as images do with labels.

@@ -1,7 +1,9 @@
-"""Prepares generated answers to questions with options, so that every family reads them alike.
+"""Prepares generated answers to questions with options, so that every family reads them alike; finds refusals.
 
 The text is normalised (NFKC). Invisible characters, emphasis tags, LaTeX boxes and what the model thought before its
 answer are removed.
+
+Detects refusals in generated texts by the phrases of ``refusals.toml``.
 """
 
 from __future__ import annotations

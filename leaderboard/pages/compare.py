@@ -1,4 +1,4 @@
-"""Prepares the comparison of models: the verdicts of tables on their headline measures, and each metric by group.
+"""Prepares the comparison of models, and names what readers choose in the addresses of pages.
 
 Verdicts are those of the tables. The values of a table by group are drawn alike for all its results, so that the page
 gives the difference of any two of them an interval, without a file for each pair.

@@ -1,4 +1,4 @@
-"""Prepares a dataset for its page: what its manifest, its card and the answer keys say.
+"""Prepares a dataset for its page, and examples of the answers to its items.
 
 A card may come from anybody, so that its sections are rendered as HTML that cannot act.
 """

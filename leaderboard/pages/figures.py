@@ -1,4 +1,4 @@
-"""Makes the figures that a benchmark describes, from the results of all models that were asked alike."""
+"""Makes the figures that a benchmark describes, and the chart of a table."""
 
 from __future__ import annotations
 

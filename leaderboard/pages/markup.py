@@ -1,4 +1,4 @@
-"""Formats small pieces of HTML and Markdown: numbers, drawn intervals and escaped text from outside."""
+"""Formats small pieces of HTML and Markdown, and names the pages and anchors of tables and results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prepares the results of a model for their pages: metrics, slices, classes, charts, and how far each can be trusted.
+"""Prepares the list of models and the results of each for their pages, and how far each can be trusted.
 
 How a result lies beside other models and useless predictors, its table, the page of its model and Compare say.
 """

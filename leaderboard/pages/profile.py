@@ -1,4 +1,4 @@
-"""Arranges the front page: who leads on each benchmark, the findings of all benchmarks, and the table of all models.
+"""The front page, with the table of all models and the findings, and the portrait of each model.
 
 The table has one row for each language model and one group of columns for each benchmark. Tints say what the data
 separate, and nothing else: models that cannot be told apart have the same tint.

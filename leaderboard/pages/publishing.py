@@ -1,4 +1,4 @@
-"""Builds the site: combines hand-written and generated pages, runs MkDocs, and replaces the old site at the end."""
+"""Builds the site: generates all texts in memory, runs MkDocs, and replaces the old site at the end."""
 
 from __future__ import annotations
 

@@ -1,6 +1,10 @@
-"""Makes the tables for download: those of the benchmark pages, of single results, and the lists of the site.
+"""Makes the tables for download, and what goes into papers: LaTeX, Markdown and BibTeX.
 
 Pairs, and the values of a result, are rows of the frames of the board.
+
+Writes what goes into papers: tables that compare models, as LaTeX with booktabs and as Markdown, and BibTeX.
+
+A BibTeX entry cites the software, a paper, or one table in exactly the version that a reader sees.
 """
 
 from __future__ import annotations

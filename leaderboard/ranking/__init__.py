@@ -1,12 +1,11 @@
 """The tables of comparable results, their ranks, and the results that have none.
 
 A row stands for a result or for an index over several, and a table for what ranks them (*rows*). *boards* groups
-results by signature into tables and chooses their columns; *index_tables* combines the results of a model on several
-configs. A result is ranked if nothing about it forbids that and it beats every baseline (*gates*), and if no other
-result is of the same model or has the same answers (*duplicates*). *rank_ranges* widens its value by what missing
-answers could change, and compares each pair of models on the same items: its outcome is the one verdict that everything
-else reads. *frames* holds all values, pairs and ranks of a board; *fields* describes the columns of a table by the
-functions that read their values.
+results by signature into tables, chooses their columns, and combines the results of a model on several configs. A
+result is ranked if no other is of the same model or has the same answers (*rows*), nothing about it forbids that, and
+it beats every baseline. *rank_ranges* decides that, widens its value by what missing answers could change, and compares
+each pair of models on the same items: its outcome is the one verdict that everything else reads. *frames* holds all
+values, pairs and ranks of a board, and makes files of rows.
 
 *profiles* chooses the table that a benchmark shows first, and the values of its headline measures, and says in words
 what a benchmark says of one model.

@@ -1,4 +1,4 @@
-"""Groups comparable results into tables, ranks them, and lists the results that are not shown."""
+"""Groups comparable results into tables and indices, ranks them, and lists the results that are not shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The values, comparisons and ranks of a board as three data frames, which are its files and answer what pages ask.
+"""The values, comparisons and ranks of a board as three data frames, and how rows become files.
 
 An index is a value like any other. Unknown numbers are missing, each with its reason.
 """

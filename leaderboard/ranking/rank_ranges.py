@@ -1,4 +1,4 @@
-"""Computes rank ranges: models are compared in pairs on the same items, to see which differ.
+"""Decides which results may be ranked, and computes rank ranges from pairs of models on the same items.
 
 A board compares many pairs, and some of them differ by chance. A pair counts as different only if its difference is
 larger than the largest of all pairs would be in 95 % of tables of equal models. What that largest difference is follows

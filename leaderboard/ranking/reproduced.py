@@ -1,8 +1,13 @@
-"""Compares what a paper printed with the results of this board: its tables and figures, and its findings.
+"""Finds what papers printed, and compares it with the results of this board.
 
 Results are of two origins. Answers that a paper's authors published are imported, so that its own models are measured
 again; all others were asked here. A finding is tested by the intervals of single models: it is seen in a model if the
 difference is separable there.
+
+Finds papers and what is quoted from them.
+
+``papers/*.toml`` has their findings, tables and figures, and what is compared with each; ``reported/*.toml`` has
+tables, whose numbers the board quotes and never ranks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a row of a table is, and the ranks that a metric gives the rows of a table.
+"""What a row of a table is, the ranks that a metric gives the rows, and the results that get none of their own.
 
 A row stands for one result of a model, or for an index over several of them: everything that reads tables reads both
 alike.

@@ -1,4 +1,4 @@
-"""Checks folders from strangers before any file in them is opened."""
+"""Reads files of strangers: nothing is opened before it is checked, and the work is done in processes apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Finds what the records of a result must say: answer keys, from files and from datasets, and compares both."""
+"""Where a board is read from, and its answer keys: what the records of a result must say.
+
+Accepted results may lie in another folder, or in a dataset of the Hugging Face Hub.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges results submitted by strangers: accepted, accepted with warnings, or rejected."""
+"""Finds and verifies results, and judges those of strangers: accepted, with warnings, or rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verifies one result: everything in it is checked, and every metric, score and correction is computed again."""
+"""Verifies one result: all that it says is checked, and every metric, score and correction computed again."""
 
 from __future__ import annotations
 

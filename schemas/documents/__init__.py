@@ -4,7 +4,7 @@
 
     base         annotated types, and Document, which every file extends
       |
-    dataset        dataset.json, and rejected candidates
+    dataset        dataset.json, rejected candidates, and the kinds of dataset rows (schemas/items)
     record         a row of records.parquet
     result         result.json
     run_files      the other files of a run: scores of texts, sums, corrections
@@ -13,8 +13,6 @@
     model_summary  the headline measures of a model, as score prints them
     model_facts    a file about one model
     papers         files about a table of a paper, and about a paper: its findings, and the runs that give them again
-      |
-    item_shape   finds the kinds of dataset rows (schemas/items)
 
 ``NAME.schema.json`` are published for other programs; ``make schemas`` writes them from the annotations.
 """

@@ -5,10 +5,10 @@ Everything else is derived from the annotations::
     class Record(Document):            ┌─> JSON Schema, published beside the code   (schemas.json_schemas)
         item_id: Text              ────┼─> Arrow types of a parquet file             (schemas.files.arrow_files)
         probabilities: ...             ├─> checks of a JSON file or a single row     (schemas.files.contract)
-                                       └─> checks of millions of rows, as columns    (schemas.files.column_checks)
+                                       └─> checks of millions of rows, as columns    (schemas.files.record_columns)
 
 No annotation can express a rule that joins several fields: a document checks it in :meth:`Document.problems`, or, if
-its files have millions of rows, over whole columns (:mod:`schemas.files.column_checks`).
+its files have millions of rows, over whole columns (:mod:`schemas.files.record_columns`).
 :func:`schemas.files.contract.problems_of` calls whichever applies.
 """
 

@@ -1,6 +1,16 @@
 """Records as columns: rows become objects only on demand, and counting happens in arrays.
 
 Hashes of records compare results without their rows, and replace texts that are kept elsewhere.
+
+A file of records can hold a million rows, and making one row takes as long as reading hundreds from arrays. So every
+rule is a mask over columns, and only the few rows that break one become objects, to word what is wrong::
+
+    breaks_a_type      the annotations of single fields
+    RECORD_CHECKS      rules that join several fields of a record ...
+    EXCHANGE_CHECKS    ... or of one of its exchanges: a mask, and the words for one row
+    broken_scores      all rules of text scores
+
+A single row is checked as a table of one row, so that each rule exists only once.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ female-stereotyped ones, so adding a single occupation would break the design of
 several families (``em`` belongs to *e* and to *ey*) and to several cases (``her`` is accusative and possessive), so
 look-ups by form return tuples.
 
-*pronoun_template* fills texts with pronouns; *coreference_cues* predicts whom a pronoun means from the wording alone.
+*pronoun_template* fills texts with pronouns; *coreference_cues* predicts answers, and whom a
+pronoun means, from the wording alone.
 *languages* has the families of German, Spanish and French; all else here is English.
 """
 

@@ -23,7 +23,7 @@ from evaluators.tasks.labels.written_labels import read_label
 from evaluators.tasks.pronouns.detectors.echo import echo_end
 from evaluators.tasks.pronouns.detectors.final_number import final_number, published_number
 from evaluators.tasks.pronouns.detectors.first_pronoun import first_families, first_family_published
-from evaluators.tasks.refusals import is_refusal
+from evaluators.tasks.answer_lines import is_refusal
 from evaluators.scorers.lexicon import toxicity
 from evaluators.scorers.vader import open_scorer
 

@@ -34,7 +34,7 @@ def test_what_earlier_pieces_keep_takes_no_memory_from_later_ones() -> None:
 
 def test_a_script_without_a_guard_is_not_run_again(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
-    work = "from leaderboard.verify.isolation import isolated\nprint('begun')\nprint(list(isolated(abs, [-1, 2])))\n"
+    work = "from leaderboard.verify.intake import isolated\nprint('begun')\nprint(list(isolated(abs, [-1, 2])))\n"
     script.write_text(f"{work}print(__file__)\n", encoding="utf-8")
     variables = os.environ | {"PYTHONPATH": str(REPOSITORY)}
     done = subprocess.run([sys.executable, script], env=variables, capture_output=True, text=True)

@@ -4,11 +4,10 @@
 
     checks.toml             texts, severity and certainty of each check
     sentence_checks.py    \
-    case_checks.py         > functions of the same names, which find the defects (check.py turns them into checks)
+    case_checks.py         > functions of the same names, which find the defects (check.py: input and checks)
     collection_checks.py  /
     catalogue.py            all checks by name, the profiles: which checks a use runs, in which order; and Duplicates,
                             which detects candidates that repeat earlier ones
-    sentence.py             the input of all checks
 
 What a source of sentences calls::
 

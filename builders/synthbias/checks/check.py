@@ -1,4 +1,4 @@
-"""The parts of the catalogue: checks and their findings.
+"""The parts of the catalogue: the sentence that all checks read, checks, and their findings.
 
 The texts of a check are in ``checks.toml``, in the table of the same name; the code finds the defect::
 

@@ -13,9 +13,9 @@ Requests with options are scored packed where the model allows it, and otherwise
                                └─ clerk saw the driver. "He" is the ─────┬─ clerk
                                                                          └─ driver
 
-    transformers_backend ──▶ option_scoring ──▶ packed_scoring ──▶ plain_scoring
-                         └─▶ generation ──▶ decoding, next_logits ──▶ packed_scoring, plain_scoring
-                         └─▶ encoder_decoder ──▶ plain_scoring, decoding: models such as T5, always plain
+    transformers_backend ──▶ option_scoring
+                         └─▶ generation ──▶ decoding, next_logits ──▶ option_scoring
+                         └─▶ encoder_decoder ──▶ option_scoring, decoding: models such as T5, always plain
     load: the model, its device and threads; lora: adapters and their training
 """
 

@@ -2,6 +2,22 @@
 
 Both are compared on the first requests of every run, and again when texts get longer: a model that treats positions or
 masks unusually gives other values without an error.
+
+Scores options without computing any token twice.
+
+The prefix, with which many requests begin, is computed once and kept. The rest of a request and all its options form a
+row, which is a tree of tokens; requests that agree beyond the prefix share a tree. A mask lets each token attend only
+to the tokens that lead to it, and its position is that in its own text. The package docstring has a picture.
+
+This needs a model whose tokens see earlier tokens only through attention, and which accepts explicit positions.
+:func:`obstacle` recognises models known to be unsuitable; others are detected by comparison with plain scoring
+(:mod:`evaluators.backends.transformers.option_scoring`).
+
+Scores options in the simplest way, one row per option: the reference for every faster way.
+
+The output layer, and parts of the last layer, run only at the positions that are needed. The output layer multiplies by
+the whole vocabulary, which at all positions can cost as much as the rest of the model, and the results of the last
+layer at other positions are used by no later layer.
 """
 
 from __future__ import annotations

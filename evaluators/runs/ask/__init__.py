@@ -7,6 +7,5 @@
           └────────────────────┴──────────────────────┴────────────────────┘  every answer is copied here
 
 *study* is the road that all commands and functions take, from the items and prompts that a user chooses to finished
-runs. *context_limit* finds prompts that are too long before any is sent, and *prompt_choice* those that fit a model;
-*finetuning* trains adapters for later runs.
+runs. *context_limit* finds prompts that are too long before any is sent; *finetuning* trains adapters for later runs.
 """

@@ -3,6 +3,10 @@
 ``Study(...).plans(backend)`` chooses the prompts that fit a model; ``estimate`` says what asking by these plans takes,
 and ``ask`` asks. The commands ``run``, ``score`` and ``reproduce`` and the functions for Python all go this way. The
 options of ``run`` are declared here, of which other commands have some.
+
+Finds the prompts that a user names, and chooses those that fit a model: that it can be asked and its context holds.
+
+Whether prompts are too long is judged by a sample of the items, so that the choice takes no longer for many of them.
 """
 
 from __future__ import annotations

@@ -2,12 +2,11 @@
 
 ::
 
-    responses ──recording──> records.parquet ──measuring──> metrics ──finish──> result.json
-                                    │              ^                                │
-                             unread_answers        └── rescoring, stored_results ───┘
-                         (what the console says)    (the same again, from the folder)
+    responses ──recording──> records.parquet ──measuring──> result.json
+                   │                               ^             │
+        (unread answers: what the console says)    └─────────────┘
+                                             rescoring, stored_results (the same again, from the folder)
 
-*baseline_gate* compares a result with baselines on its items, whose answers come from *baseline_answers*.
-*index_values* and *example_sets* combine several results of a model. *answer_keys* makes the hashes that all results on
-a dataset must share.
+*baseline_gate* compares a result with what baselines answer to its items. *index_values* combines several results of a
+model. *stored_results* also makes the hashes that all results on a dataset must share.
 """

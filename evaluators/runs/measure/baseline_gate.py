@@ -3,6 +3,11 @@
 Trivial predictors are ideal by most measures of equality, so a rank requires more than they achieve. The baselines come
 from no runs: they answer the requests in the records, so that every result can be compared with all of them, whoever
 made it and whatever else was run.
+
+Lets baselines answer the items of a result, from its records alone, to compare its model with them.
+
+This takes no run: a baseline is a rule (``evaluators/baseline.py``), and the records hold the requests. Runs of
+baselines, with records that people can open, are made by ``evaluators/backends/baseline.py``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,14 @@
-"""Computes the indices of a benchmark: means of metrics from several results of one model.
+"""Combines several results of one model: indices of a benchmark, and sets of examples.
 
 An index is computed from results when needed and never stored. Its version is a hash of the versions of all its parts,
 including their scorers, and of the items if those are its own. Values of different versions are never shown in one
 table.
+
+Compares results that differ only in the set of examples that their prompts show, part by part.
+
+A mean over sets hides how much depends on the choice of examples. Oracles show it: for each part they choose the best,
+median or worst set by one metric, and all metrics are averaged over the chosen sets (Reif & Schwartz 2024,
+arXiv:2405.02743, tables 1 and 5 to 9).
 """
 
 from __future__ import annotations

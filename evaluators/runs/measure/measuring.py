@@ -1,4 +1,4 @@
-"""Computes the metrics of a result from its records, and stores the corrections that calibrations have learned."""
+"""Finishes a run from its records: scores the texts, computes the metrics and writes the files of the folder."""
 
 from __future__ import annotations
 

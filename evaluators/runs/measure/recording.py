@@ -1,4 +1,7 @@
-"""Turns requests and responses into records, and checks that not too many failed."""
+"""Turns requests and responses into records, and reports those that failed or could not be read.
+
+Reports answers of a run that could not be read, with an example and advice.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
-"""Measures results in their folders again, and copies them without their generated texts.
+"""Measures results in their folders again, copies them without texts, and makes answer keys.
 
 A result without its texts has hashes in place of the texts, and the sums that its metrics need. Everything on the board
 but the texts follows from these: values, intervals, ranks and comparisons. Whoever has the texts can make the same
 files again and compare.
+
+Makes answer keys: the hashes that every result on a dataset under a prompt must share.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Plans of runs: the items of a config or suite, how they are asked and read, and whether a backend can ask them."""
+"""Plans of runs: which items are asked, how they are asked and read, and whether a backend can ask them."""
 
 from __future__ import annotations
 

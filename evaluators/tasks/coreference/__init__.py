@@ -9,12 +9,11 @@ From item to metrics::
         │  ordered_options: probabilities, averaged over the orders, or votes of samples
         v
     nurse 0.7, guard 0.3
-        │  coreference_table: the referent first; without one, the reference occupation of the dataset
+        │  CoreferenceTable: the referent first; without one, the reference occupation of the dataset
         v
     row of nurse: probabilities 0.7, 0.3; certainty; desirability; index of the pair
         ├── coreference_metrics: accuracy, gaps between stereotypes, equalized odds over occupations
-        ├── ucerf_metrics: how similar the two sides of a pair are
-        └── semantic_entropy_metrics: the same with certainty from sampled answers, weighted by their likelihoods
+        └── uncertainty_metrics: how similar the two sides of a pair are, also with certainty from sampled answers
 
 The same sentence in all pronoun families is a set instead of a pair: family_coreference_task asks the same questions
 and finds the sets, of which family_coreference_metrics measures how similar the families are.

@@ -1,4 +1,4 @@
-"""Asks which of two occupations a pronoun refers to.
+"""Asks which of two occupations a pronoun refers to, and makes the table that its metrics read.
 
 The SynthBias paper (arXiv:2505.23996) does not publish its prompts. The prompts here are our own; they are versioned,
 and results with different prompts are never ranked together.
@@ -10,6 +10,8 @@ measures how little the answer depends on the order of the options, not how sure
 kinds of results never share a table. Of ``cot-v1`` it is the share of sampled answers (``read_votes``), and of
 ``verbalised-v1`` what the model says itself (``stated_confidence``). ``cot-logprob-v1`` has the model reason once per
 order, and scores the options after its own reasoning: the distribution is the model's own again.
+
+The records of the coreference task as arrays, their minimal pairs, and what the metrics share.
 """
 
 from __future__ import annotations

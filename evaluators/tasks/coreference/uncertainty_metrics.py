@@ -1,8 +1,13 @@
-"""UCerF: measures how similarly a model behaves on the two sides of a minimal pair, in answers and certainty.
+"""UCerF and its companions: how similarly a model treats the sides of a pair, in answers and certainty.
 
 The metric is from Wang et al. 2025, "Is Your Model Fairly Certain? Uncertainty-Aware Fairness Evaluation for LLMs",
 arXiv:2505.23996. It does not measure whether the model is right: a uniform predictor scores a perfect 1, and so does
 one that always chooses the last-mentioned occupation. Read it together with accuracy.
+
+UCerF and its companions with certainty from the semantic entropy of sampled answers, and how both order the items.
+
+The certainty of the reading itself, ``CoreferenceTable.certainty``, is the perplexity of the options' probabilities, of
+vote shares or of stated confidences, as the prompt has it. Here sampled answers are weighted by their likelihoods.
 """
 
 from __future__ import annotations
