@@ -4,29 +4,41 @@ from __future__ import annotations
 
 import hashlib
 import re
+import subprocess
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
+import yaml
 
-from biasboard.ground.files import packaged_toml
-from builders.superni import embedded
+from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.files import packaged_toml, packaged_words
+from builders.superni import embedded, natural_instructions
+from builders.superni.content_free import InputMarkers, Marker, english_texts, find_frame, random_texts
 from builders.superni.items import (
     FEW_TEST,
     SPLITS,
     Instance,
+    SourceTasks,
     TaskContent,
     labels_of,
     offered,
     split_items,
     unnamed_labels,
 )
+from builders.superni.task_choice import content_refusal, named_tasks, published_tasks
 from evaluators.tasks.labels.classification_task import TASK
 from schemas.files import contract
+from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.items.label import LabelItem
-from tests.builders.superni_files import text_of
+from schemas.validate import problems
+from tests import commands
+from tests.builders.superni_files import instances, text_of, write_old_task, write_task
+from tests.terminal import without_progress
 
 
 def task(
@@ -172,3 +184,299 @@ def test_the_right_letter_of_an_embedded_task_is_that_of_the_only_word_of_its_ki
             asked = [kind for kind, words in file.get("kinds", {}).items() if re.search(rf"\b{words}\b", instance.text)]
             odd = [kind for kind in kinds.values() if [*kinds.values()].count(kind) == 1]
             assert [letter for letter, kind in kinds.items() if kind in (asked or odd)] == [instance.label]
+
+
+PUBLISHED = ("task050_multirc_answerability", "task056_multirc_classify_correct_answer")
+OF_TASKS = "out/datasets/superni-natural-instructions"
+
+
+def run(folder: Path, *arguments: str, **environment: Any) -> subprocess.CompletedProcess[str]:
+    return commands.run("-m", "builders.superni", *arguments, cwd=folder, **environment)
+
+
+def from_folder(folder: Path, *arguments: str, status: int = 0) -> str:
+    done = run(folder, "--source", "natural-instructions", "--input", "tasks", *arguments)
+    assert done.returncode == status, done.stderr
+    assert status == 0 or (done.stdout == "" and not (folder / "out").exists())
+    return done.stderr if status else done.stdout
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def items_of(folder: Path) -> dict[tuple[str, str], list[LabelItem]]:
+    splits = read_manifest(folder).splits
+    return {(entry.config, entry.split): cast(list[LabelItem], read_split(folder, entry)) for entry in splits}
+
+
+@pytest.mark.slow
+def test_the_plain_command_builds_ten_tasks_and_a_suite(tmp_path: Path) -> None:
+    done = run(tmp_path)
+    assert (done.returncode, without_progress(done.stderr)) == (0, "")
+    assert "10 tasks with 2 to 12 labels; 1382 items to evaluate" in done.stdout
+    folder = tmp_path / "out/datasets/superni"
+    manifest = read_manifest(folder)
+    assert list(problems(folder)) == []
+    assert [entry.split for entry in manifest.splits] == ["test", "bias", "pool", "content_free"] * 10
+    assert [(suite.name, suite.configs) for suite in manifest.suites] == [("tasks", manifest.configs)]
+    assert (manifest.redistributable, manifest.human_validated, manifest.seed) == (True, False, 42)
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert 'load_dataset("out/datasets/superni", "word_relations", split="test")' in card
+    front = yaml.safe_load(card.split("---\n")[1])
+    assert (front["license"], front["task_categories"]) == ("apache-2.0", ["text-classification"])
+
+
+@pytest.mark.slow
+def test_published_tasks_of_a_folder_are_built_and_the_missing_ones_listed(tmp_path: Path) -> None:
+    broken = [{"id": "x", "input": " ", "output": ["No."]}]
+    write_task(
+        tmp_path / "tasks", PUBLISHED[0], [*instances(200, ["No.", "Yes."]), *broken], instruction="Say Yes. or No."
+    )
+    rows = [(text_of(n), ["Yes"] if n % 4 else "No") for n in range(100)]
+    write_old_task(tmp_path / "tasks", PUBLISHED[1], rows, instruction="Yes or no?")
+    write_task(tmp_path / "tasks", "task900_made", instances(200, ["yes", "no"]))
+    told = from_folder(tmp_path)
+    assert "2 of 279 tasks found; missing: task065_timetravel_consistent_sentence_classification, " in told
+    assert "and 272 more" in told
+    assert f"warning: other counts than published in 2 tasks: {PUBLISHED[0]}: 200 items instead of 5912" in told
+    assert "not for publishing: each task keeps the licence" in told
+    assert list(problems(tmp_path / OF_TASKS)) == []
+    manifest = read_manifest(tmp_path / OF_TASKS)
+    assert manifest.configs == PUBLISHED
+    assert manifest.publish_refusal is not None
+    # A row that is no item is counted, and the task is built without it.
+    assert {count.rule: count.n for count in manifest.rejects if count.n} == {"empty_input": 1}
+    assert [source.licence for source in manifest.sources] == [
+        "Apache-2.0 (repository); instances: MIT",
+        "Apache-2.0 (repository); instances: not told",
+        "none, as they are single words",
+    ]
+    assert str(manifest.parameters["missing_tasks"]).count(", ") == 276
+    items = items_of(tmp_path / OF_TASKS)
+    sizes = {split: len(of_split) for (config, split), of_split in items.items() if config == PUBLISHED[1]}
+    assert sizes == {"test": 4, "bias": 32, "pool": 64, "content_free": 43}
+    assert {item.flags for item in items[PUBLISHED[0], "content_free"]} == {("label_with_period",)}
+    assert {item.flags[0] for item in items[PUBLISHED[1], "test"]} == {"small_test_split"}
+    assert "143 small_test_split" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--tasks odd_one_out --tasks ,", "--tasks ',': names no task; leave it out for the default"),
+        ("--tasks published", "--tasks published: stands for files of the publication, alone; leave it out"),
+        ("--tasks none", "--tasks none: the source has no such task; have: course_topics, "),
+        ("--source natural-instructions --input .", "--input .: no file taskNNN_NAME.json here"),
+    ],
+)
+def test_bad_arguments_are_one_line_and_leave_nothing(tmp_path: Path, arguments: str, message: str) -> None:
+    done = run(tmp_path, *arguments.split())
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"error: {message}")
+    assert without_progress(done.stderr).count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_named_task_that_cannot_be_used_is_an_error_and_a_published_one_is_dropped(tmp_path: Path) -> None:
+    write_task(tmp_path / "tasks", PUBLISHED[0], instances(150, ["Yes"]))
+    write_task(tmp_path / "tasks", PUBLISHED[1], instances(96, ["Yes", "No"]))
+    for tasks, said in (
+        ("50", f"error: --tasks {PUBLISHED[0]}: cannot be used, the only label is 'Yes'; leave it out\n"),
+        ("56", "cannot be used, 96 items can be used, and 97 are needed; leave it out"),
+        ("published", f"error: none of the 2 tasks can be used ({PUBLISHED[0]}, {PUBLISHED[1]})"),
+    ):
+        assert said in from_folder(tmp_path, "--tasks", tasks, status=1)
+    write_task(tmp_path / "tasks", PUBLISHED[1], instances(97, ["Yes", "No"]))
+    assert f"dropped 1 task: {PUBLISHED[0]} (the only label is 'Yes')" in from_folder(tmp_path)
+    rejects = read_manifest(tmp_path / OF_TASKS).rejects
+    assert {count.rule: count.n for count in rejects if count.n} == {"one_label": 1}
+
+
+SENTENCES = [f"Sentence 1: there are {n} {'big ' * (n % 3)}trees\nSentence 2: it is so {n}" for n in range(60)]
+OF_SENTENCES = ["Sentence 1:", "Sentence 2:"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "found"),
+    [
+        ("Sentence 1: number {n} fell\nSentence 2: it rose", OF_SENTENCES),
+        ("number {n} fell. (A) left (B) right. Question: cause", ["(A)", "(B)", "Question:"]),
+        ("Prompt: number {n} \nCompletion A: left \nCompletion B: up", ["Prompt:", "Completion A:", "Completion B:"]),
+        ("number {n}? 1) left 2) right", ["1)", "2)"]),
+        ("i feel like number {n} today", []),
+        # Words before a colon that change are left out of the marker.
+        ("It was {n} Question: why", ["Question:"]),
+        ([f"{name} went out Question: why" for name in ("Kim", "Lee", "Sam", "Jo") * 10], ["went out Question:"]),
+        # A marker that many inputs lack belongs to the part before; one input in fifty may lack or add one.
+        ([f"number {n}? (A) left (B) right" + (" (C) up" if n % 2 else "") for n in range(50)], ["(A)", "(B)"]),
+        ([*SENTENCES[:49], "nothing at all"], OF_SENTENCES),
+        ([*SENTENCES[:49], "Sentence 1: he said: no\nSentence 2: yes"], OF_SENTENCES),
+        ([f"Left: {n} Right: {n}" if n % 2 else f"Right: {n} Left: {n}" for n in range(50)], []),
+    ],
+)
+def test_markers_that_nearly_all_inputs_share_in_one_order_are_the_frame(
+    texts: str | list[str], found: list[str]
+) -> None:
+    inputs = [texts.format(n=n) for n in range(50)] if isinstance(texts, str) else texts
+    assert [marker.text for marker in find_frame(inputs).markers] == found
+
+
+def test_parts_and_spaces_are_put_together_as_most_inputs_have_them() -> None:
+    frame = find_frame(SENTENCES)
+    assert frame.markers == (Marker("", "Sentence 1:", " "), Marker("\n", "Sentence 2:", " "))
+    assert frame.parts(SENTENCES[1]) == ("", " there are 1 big trees\n", " it is so 1")
+    assert frame.fill(["", "one two", "three"]) == "Sentence 1: one two\nSentence 2: three"
+    assert frame.fill(["", "", "three"]) == "Sentence 1:\nSentence 2: three"
+    assert frame.parts("Sentence 2: first") is None
+    assert InputMarkers(()).parts("all of it") == ("all of it",)
+
+
+def words_of(text: str) -> tuple[list[str], list[str]]:
+    first, second = text.removeprefix("Sentence 1: ").split("\nSentence 2: ")
+    return first.lower().split(), second.lower().split()
+
+
+def test_random_and_english_words_stand_in_the_frame_in_mean_numbers() -> None:
+    texts = list(random_texts(SENTENCES, 20, np.random.default_rng(5)))
+    bags = [Counter(word for text in SENTENCES for word in words_of(text)[part]) for part in (0, 1)]
+    for drawn in map(words_of, texts):
+        for words, bag, length in zip(drawn, bags, (5, 4), strict=True):
+            assert len(words) == length
+            # Without replacement: a word that the inputs have once cannot stand twice.
+            assert Counter(words) <= bag
+    english = {word for group in packaged_words("builders.superni", "basic_english.toml").values() for word in group}
+    others = list(english_texts(SENTENCES, 20, np.random.default_rng(5)))
+    for first, second in map(words_of, others):
+        assert (len(first), len(second)) == (5, 4)
+        assert {*first, *second} <= {word.lower() for word in english}
+    assert len(set(texts)) == len(set(others)) == 20
+    (text,) = random_texts(["One Two two THREE"], 1, np.random.default_rng(1))
+    assert sorted(text.split()) == ["one", "three", "two", "two"]
+    # Drawn with replacement: an input may have more words than there are.
+    (text,) = english_texts(["word " * 2_000], 1, np.random.default_rng(1))
+    assert len(text.split()) == 2_000
+
+
+def places(folder: Path, *names: str) -> SourceTasks:
+    for name in names:
+        write_task(folder, name, instances(100, ["yes", "no"]))
+    return natural_instructions.source_tasks(folder)
+
+
+def test_the_present_schema_is_read(tmp_path: Path) -> None:
+    rows = instances(100, ["yes", "no"])
+    rows[3]["output"] = ["no", "never"]
+    del rows[5]["id"]
+    content = natural_instructions.read_task(write_task(tmp_path, "task900_made", rows))
+    assert (content.name, content.category, content.licence) == ("task900_made", "Made Classification", "MIT")
+    assert content.instruction == "Answer yes or no."
+    assert content.instances[3].outputs == ("no", "never")
+    assert content.instances[4].location == "task900_made.json, instance 4"
+    assert content.instances[5].item_id == natural_instructions.made_id("task900_made", text_of(5), 0)
+
+
+def test_the_old_schema_is_read(tmp_path: Path) -> None:
+    rows = [(text_of(n), ["yes"] if n % 2 else "no") for n in range(100)] + [(text_of(0), "no")]
+    content = natural_instructions.read_task(write_old_task(tmp_path, "task900_made", rows, instruction="Yes or no?"))
+    assert content.instruction == "Yes or no?"
+    assert content.category == "Made Classification -> Old"
+    assert content.licence == "not told"
+    assert labels_of(content) == ("no", "yes")
+    assert content.instances[100].item_id == f"{content.instances[0].item_id}-2"
+    assert len({instance.item_id for instance in content.instances}) == 101
+
+
+def test_a_label_that_cannot_be_seen_is_refused_by_its_place(tmp_path: Path) -> None:
+    path = write_task(tmp_path, "task900_made", instances(100, ["yes", "n\u202eo"]))
+    with pytest.raises(DataError, match=r"instance 1: label 'n\\\S+o' has the control character '\\"):
+        natural_instructions.read_task(path)
+    # Spaces and line breaks around a label are common, and part of no rule.
+    content = natural_instructions.read_task(write_task(tmp_path, "task901_made", instances(100, ["yes\n", " no"])))
+    assert labels_of(content) == (" no", "yes\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'{"x": NaN}', "not strict JSON: NaN is not JSON"),
+        (b"[1, 2]", "has no list 'Instances'; have: list"),
+        (b'{"data": []}', "has no list 'Instances'; have: data"),
+        (b'{"Definition": ["x"], "Instances": ["a"]}', "instance 0: is 'a', not an object"),
+        (b'{"Definition": "x", "Instances": []}', "field 'Categories' has no text"),
+        (b'{"Definition": "\xff"}', r"is not UTF-8 \(invalid start byte at byte 16\)"),
+        (None, "has 1,073,741,824 bytes, more than the 268,435,456 that are read"),
+    ],
+)
+def test_a_broken_file_is_named_with_the_way_out(tmp_path: Path, content: bytes | None, message: str) -> None:
+    path = tmp_path / "task901_made.json"
+    with path.open("wb") as file:
+        file.write(content or b"")
+        file.truncate(1 << 30 if content is None else None)
+    with pytest.raises(DataError, match=rf"task901_made\.json.*{message}.*; take the file of .*, or take it out of"):
+        natural_instructions.read_task(path)
+
+
+def test_rows_that_cannot_be_used_are_rejects_with_a_rule(tmp_path: Path) -> None:
+    rows: list[tuple[object, object, object, str]] = [
+        ("a", "text", ["yes"], "a"),
+        ("b", " \n", ["yes"], "empty_input"),
+        ("c", "text", [], "empty_output"),
+        ("d", "text", ["  "], "empty_output"),
+        ("e", None, ["yes"], "missing_field"),
+        ("f", "text", [1], "missing_field"),
+        ("g", "text", {"yes": "no"}, "missing_field"),
+        ("a", "other", "no", "repeated_id"),
+        (None, "text", "no", natural_instructions.made_id("task900_made", "text", 1)),
+        ("", "text", ["no", "never"], natural_instructions.made_id("task900_made", "text", 2)),
+    ]
+    values = [{"id": item_id, "input": text, "output": outputs} for item_id, text, outputs, _ in rows]
+    content = natural_instructions.read_task(write_task(tmp_path, "task900_made", values))
+    found = {str(reject.source_row): reject.rule for reject in content.rejects}
+    found |= {str(instance.location): instance.item_id for instance in content.instances}
+    assert found == {f"task900_made.json, instance {number}": told for number, (*_, told) in enumerate(rows)}
+    assert [instance.outputs for instance in content.instances] == [("yes",), ("no",), ("no", "never")]
+
+
+def test_the_table_has_the_279_tasks_of_the_publication() -> None:
+    tasks = published_tasks()
+    assert len(tasks) == 279
+    assert sum(facts.equivalent_labels for facts in tasks.values()) == 17
+    assert [name for name, facts in tasks.items() if facts.own_candidates] == ["task633_dbpedia_14_answer_generation"]
+    # One more than twice in the publication, whose table 2 has 264,176.
+    assert sum(min(1000, facts.n_instances - 96) for facts in tasks.values()) == 264_178
+    assert Counter(facts.category for facts in tasks.values()).most_common(2) == [
+        ("Sentiment Analysis", 39),
+        ("Text Categorization", 30),
+    ]
+
+
+def test_tasks_are_named_by_full_name_or_number(tmp_path: Path) -> None:
+    found = places(tmp_path, "task007_made", "task184_one", "task184_two", "task1007_made")
+    for words, names in (
+        *((word, "task007_made") for word in ("7", "007", "task007", "task007_made")),
+        ("1007 7 task1007", "task1007_made task007_made"),
+        ("task184_two", "task184_two"),
+    ):
+        assert named_tasks(words.split(), found) == names.split()
+    with pytest.raises(ConfigError, match="--tasks 184: several tasks have this number; give the name: task184_one, "):
+        named_tasks(["184"], found)
+    with pytest.raises(ConfigError, match="--tasks task07_made: the source has no such task; have: task007_made"):
+        named_tasks(["task07_made"], found)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "rule"),
+    [
+        ([["yes"]] * 400, "one_label"),
+        ([["yes"], ["no"]] * 48, "too_few_items"),
+        ([[f"label {n % 50}"] for n in range(400)], "many_labels"),
+        ([[f"label {n % 49}"] for n in range(400)], None),
+    ],
+)
+def test_whole_tasks_are_dropped_by_a_rule(tmp_path: Path, outputs: list[list[str]], rule: str | None) -> None:
+    rows = [{"id": str(n), "input": text_of(n), "output": output} for n, output in enumerate(outputs)]
+    content = natural_instructions.read_task(write_task(tmp_path, "task900_made", rows))
+    refusal = content_refusal(content, labels_of(content))
+    assert (refusal and refusal[0].name) == rule

@@ -31,7 +31,7 @@ CLASS_MEASURES = (
     "best_quarter_accuracy",
 )
 CLASS_FLOORS = ("rsd_paper_floor", "cobias_paper_floor", "gini_floor")
-# Squared RSD and squared CV have tests of their own (tests/evaluators/test_evenness.py).
+# Squared RSD and squared CV have tests of their own (tests/evaluators/test_jackknife.py).
 FOLD_MEASURES = ("cobias",)
 N_FOLDS = 4
 OF_PAPER = ("cc", "dc")

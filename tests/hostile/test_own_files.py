@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders.test_published_json import AMBIGUOUS
+from tests.builders.test_own_questions import AMBIGUOUS
 from tests.hostile.inputs import NO_CSV, NO_FILES, NO_JSON, NO_TEXTS, Make, holding
 from tests.hostile.runner import Row, ended, rows
 

@@ -1,22 +1,37 @@
 from __future__ import annotations
 
+import copy
 import dataclasses
+import json
 import re
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from biasboard.ground import strict_json
-from biasboard.ground.errors import DataError
+from biasboard.ground.command_line import EXIT_ERROR, EXIT_RUN_FAILED, one_line_errors
+from biasboard.ground.errors import DataError, RunError
+from biasboard.ground.strict_json import JsonValue
 from schemas import json_schemas
 from schemas.documents.base import Document
 from schemas.documents.dataset import Manifest
+from schemas.documents.model_facts import ModelFacts
+from schemas.documents.papers import ReportedTable
 from schemas.documents.record import Record
 from schemas.documents.result import Result
+from schemas.documents.run_files import ClusterSums, TextScore
 from schemas.files import contract, row_files
+from schemas.files.contract import D
+from schemas.json_schemas import json_schema, schema_paths
+from schemas.outputs.documents import Printed, Validation, with_format
 from tests.record_files import write_records
+from tests.reference import commands_of, subcommands_of
 from tests.schemas import examples
 
 Break = Callable[[Any], object]
@@ -215,3 +230,160 @@ def test_no_writer_takes_what_is_no_log_probability(tmp_path: Path, value: float
         with pytest.raises(DataError, match=r"exchanges\[0\]\.option_logprobs\[0\]: "):
             write()
     assert list(tmp_path.iterdir()) == []
+
+
+PATHS = schema_paths()
+
+
+def published(path: str) -> Any:
+    return json.loads((Path(__file__).parents[2] / path).read_text(encoding="utf-8"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("document_type", PATHS, ids=PATHS.get)
+def test_the_published_schema_is_what_the_annotations_say(document_type: type[Document]) -> None:
+    schema = published(PATHS[document_type])
+    assert schema == json_schema(document_type), "write it again: python -m schemas.json_schemas"
+    jsonschema.Draft202012Validator.check_schema(schema)
+
+
+def test_every_schema_file_belongs_to_a_document_and_describes_each_field_by_the_text_below_it(
+    repository: Path,
+) -> None:
+    files = {path.relative_to(repository).as_posix() for path in (repository / "schemas").rglob("*.schema.json")}
+    assert files == set(PATHS.values())
+    properties = published("schemas/documents/record.schema.json")["properties"]
+    assert properties["reason"]["description"] == "Reason why the record has no reading; None if it is scored."
+
+
+def of_board(name: str, document_type: type[D]) -> D:
+    text = (Path(__file__).parents[2] / "leaderboard" / name).read_text(encoding="utf-8")
+    return contract.load(json.loads(json.dumps(tomllib.loads(text), default=str)), document_type, where=name)
+
+
+SUMS: dict[str, JsonValue] = {
+    "metric": "accuracy",
+    "version": "1.0",
+    "baseline": None,
+    "group": {},
+    "reason": None,
+    "ideal": 1.0,
+    "n": 2,
+    "n_excluded": 0,
+    "n_columns": 1,
+    "sums": [1.0, 2.0],
+}
+DOCUMENTS: tuple[Document, ...] = (
+    examples.manifest(examples.items(), [examples.reject()]),
+    examples.reject(),
+    examples.item(),
+    examples.record(),
+    examples.failed_record(),
+    examples.result(),
+    of_board("models/HuggingFaceTB__SmolLM2-135M-Instruct.toml", ModelFacts),
+    of_board("reported/gifi-pronouns.toml", ReportedTable),
+    TextScore(kind="embedding", scorer="minilm-1", text_sha256=examples.HASH, values=(0.6, 0.8)),
+    contract.load(SUMS, ClusterSums, where="sums"),
+)
+ODD: tuple[Any, ...] = (None, True, "", "x", "-inf", "\n", 0, -1, 3, 0.5, 2.0, [], ["x", "x"], {}, {"x": 1})
+
+
+def mutants(value: Any) -> Iterator[Any]:
+    """Every value that differs from the given one at a single place."""
+    yield from (copy.deepcopy(odd) for odd in ODD if odd != value or type(odd) is not type(value))
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield {name: other for name, other in value.items() if name != key}
+            for other in mutants(inner):
+                yield {**value, key: other}
+        yield {**value, "surprise": 1}
+    elif isinstance(value, list):
+        for place, inner in enumerate(value[:2]):
+            for other in mutants(inner):
+                yield [*value[:place], other, *value[place + 1 :]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: type(document).__name__)
+def test_any_validator_of_json_schema_gives_the_verdict_of_the_contract(document: Document) -> None:
+    validator = jsonschema.Draft202012Validator(published(PATHS[type(document)]))
+    verdicts = {True: 0, False: 0}
+    for value in mutants(contract.dump(document)):
+        expected = validator.is_valid(value)
+        # Each field by itself, whatever the rules that join several.
+        made, _ = contract.converted(value, type(document))
+        # To JSON Schema 2.0 is an integer; strict JSON files of ours are written by programs that know better.
+        if (made is not None) != expected:
+            assert expected, value
+            assert "2.0 is not of type integer" in next(contract.converted(value, type(document))[1]), value
+        verdicts[expected] += 1
+    assert min(verdicts.values()) > 3, verdicts
+
+
+FOUND = Validation(n_checked=2, problem_lines=("x\u202e",), has_more=False)
+
+
+def test_json_is_of_a_published_schema() -> None:
+    published = {path.rpartition("/")[2] for path in json_schemas.schema_paths().values()}
+    documented = set()
+    for found in commands_of("biasboard", "biasboard"):
+        if subcommands_of(found.command) and not found.command.invoke_without_command:
+            continue
+        option = next((option for option in found.command.params if "--format" in option.opts), None)
+        if option is None or "json" not in str(option.help).lower():
+            continue
+        named = re.findall(r"\w+\.schema\.json", option.help)
+        assert named, f"{found.words}: {option.help}"
+        assert {*named} <= published, found.words
+        documented.add(found.words.removeprefix("biasboard "))
+    assert {"run", "score", "verify", "board", "list", "validate"} <= documented
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status"),
+    [
+        (FOUND, 0),
+        (Printed(FOUND), 0),
+        (Printed(FOUND, EXIT_ERROR), EXIT_ERROR),
+        (Printed(FOUND, error=RunError("no answer came")), EXIT_RUN_FAILED),
+    ],
+)
+def test_a_document_is_all_that_standard_output_holds_whatever_the_status(
+    outcome: object, status: int, repository: Path
+) -> None:
+    app = typer.Typer()
+
+    @app.command()
+    @one_line_errors()
+    @with_format(Validation)
+    def check() -> object:
+        print("for people")
+        return outcome
+
+    done = CliRunner().invoke(app, ["--format", "json"])
+    assert done.exit_code == status, done.stderr
+    value = json.loads(done.stdout)
+    assert done.stdout.isascii()
+    assert value == {"n_checked": 2, "problem_lines": ["x\u202e"], "has_more": False}
+    schema = json.loads((repository / Validation.schema_file).read_text(encoding="utf-8"))
+    jsonschema.validate(value, schema)
+    assert done.stderr.startswith("for people\n")
+    assert ("error: no answer came" in done.stderr) == (status == EXIT_RUN_FAILED)
+    told = CliRunner().invoke(app, [])
+    assert (told.exit_code, told.stdout) == (status, "for people\n")
+
+
+def test_a_command_with_a_form_of_its_own_learns_which_is_wanted_and_one_that_only_listed_prints_null() -> None:
+    app = typer.Typer()
+
+    @app.command()
+    @with_format(Validation, others=("csv",))
+    def tell(nothing: bool = False, output: str = "") -> Validation | None:
+        print(output)
+        return None if nothing else FOUND
+
+    assert CliRunner().invoke(app, ["--format", "csv"]).stdout == "csv\n"
+    assert json.loads(CliRunner().invoke(app, ["--format", "json"]).stdout)["n_checked"] == 2
+    assert CliRunner().invoke(app, ["--format", "xml"]).exit_code == 2
+    done = CliRunner().invoke(app, ["--nothing", "--format", "json"])
+    assert (done.stdout, done.stderr) == ("null\n", "json\n")

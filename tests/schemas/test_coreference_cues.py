@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import random
 from itertools import product
+from pathlib import Path
 
+import numpy as np
 import pytest
 
-from schemas.lexicon.coreference_cues import CueText, best_cue, masked_words, positions_and_lengths
+from schemas.lexicon import CASES, cases_of, families_of, gender_of_pronoun, occupations, pronoun_families
+from schemas.lexicon.coreference_cues import (
+    MAX_DEPTH,
+    CueText,
+    best_cue,
+    cues_of,
+    decision_tables,
+    masked_words,
+    positions_and_lengths,
+    predict_by_cues,
+)
 
 MALE, FEMALE = ("cook", "guard", "lawyer", "mover", "chief"), ("nurse", "clerk", "baker", "writer", "CEO")
 
@@ -62,3 +75,162 @@ def test_the_occupations_tell_nothing() -> None:
 def test_no_texts_have_no_cue() -> None:
     assert best_cue([]) == ((), ())
     assert best_cue(texts()[:1]).means_first == (None,)
+
+
+N_FRAMES, N_PAIRS = 60, 12
+FILLING = ["apple", "bread", "chair", "dance", "earth", "flame", "grass", "horse", "island", "jacket", "kettle"]
+
+
+def world(seed: int, rule: str) -> tuple[list[list[str]], np.ndarray, list[str], list[str]]:
+    """Return texts of frames, their answers by a rule, and the names of their frames and pairs."""
+    rng = random.Random(seed)
+    texts, answers, frames, pairs = [], [], [], []
+    for frame in range(N_FRAMES):
+        words = rng.sample(FILLING, 5)
+        has_a, has_b = frame % 2, frame // 2 % 2
+        words += ["a"] * has_a + ["b"] * has_b
+        answer = {
+            "either": has_a | has_b,
+            "exclusive": has_a ^ has_b,
+            "length": int(len(words) > 5),
+            "frame": rng.randrange(2),
+        }[rule]
+        for pair in range(N_PAIRS):
+            texts.append(words)
+            answers.append(answer)
+            frames.append(f"frame {frame}")
+            pairs.append(f"pair {pair}")
+    return texts, np.array(answers), frames, pairs
+
+
+def accuracy(seed: int, rule: str) -> float:
+    texts, answers, frames, pairs = world(seed, rule)
+    numbers = {"length": np.array([len(words) for words in texts], dtype=np.float64)}
+    predicted = predict_by_cues(texts, numbers, answers, (frames, pairs))
+    return float((predicted.answers == answers).mean())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", ["either", "length"])
+def test_a_rule_that_holds_in_all_frames_is_learned(rule: str) -> None:
+    assert accuracy(0, rule) == 1
+
+
+@pytest.mark.slow
+def test_what_holds_in_single_frames_alone_is_no_better_than_a_coin() -> None:
+    """Each frame has an answer of its own, the same in all pairs: whoever saw the frame knows it."""
+    assert np.mean([accuracy(seed, "frame") for seed in range(5)]) == pytest.approx(0.5, abs=0.08)
+
+
+def test_cues_that_say_nothing_alone_are_a_table_together() -> None:
+    texts, answers, frames, _ = world(0, "exclusive")
+    names, holds = cues_of([[word for word in words if len(word) == 1] for words in texts], {}, frames)
+    tables = list(decision_tables(holds, np.eye(2)[answers]))
+    assert [len(table.cues) for table in tables] == list(range(MAX_DEPTH + 1))
+    assert {names[cue] for cue in tables[3].cues} == {"'a'", "'b'", "'a' and 'b'"}
+    assert (tables[3].predict(holds) == answers).all()
+
+
+def test_tables_are_the_best_of_all_single_cues_and_never_worse_with_more() -> None:
+    """Recounted with plain loops."""
+    rng = np.random.default_rng(3)
+    holds, answers = rng.random((80, 9)) < 0.4, rng.integers(0, 3, 80)
+    tables = list(decision_tables(holds, np.eye(3)[answers]))
+
+    def n_right(cues: tuple[int, ...]) -> int:
+        total = 0
+        for combination in product((False, True), repeat=len(cues)):
+            rows = [row for row in range(80) if tuple(holds[row, list(cues)]) == combination]
+            total += max((sum(answers[row] == answer for row in rows) for answer in range(3)), default=0)
+        return total
+
+    assert n_right(tables[1].cues) == max(n_right((cue,)) for cue in range(9))
+    found = [int((table.predict(holds) == answers).sum()) for table in tables]
+    assert found == [n_right(table.cues) for table in tables]
+    assert found == sorted(found)
+
+
+def test_cues_are_words_pairs_adjacent_words_and_thresholds_that_vary() -> None:
+    texts = [["the", "cat", "sat"], ["the", "sat", "cat"], ["the", "dog"]]
+    names, holds = cues_of(texts, {"length": np.array([3.0, 3.0, 2.0])}, ["1", "2", "3"])
+    held = {name: holds[:, index].tolist() for index, name in enumerate(names)}
+    assert held["'cat'"] == [True, True, False]
+    assert held["'cat sat'"] == [True, False, False]
+    assert held["'cat' and 'sat'"] == [True, True, False]
+    assert held["length up to 2"] == [False, False, True]
+    assert "'the'" not in held
+
+
+@pytest.mark.parametrize(
+    ("texts", "frames", "pairs"),
+    [
+        ([["a"], ["b"]], ["f", "f"], ["p", "q"]),
+        ([["a"], ["b"]], ["f", "g"], ["p", "p"]),
+    ],
+)
+def test_without_other_clusters_nothing_is_predicted(
+    texts: list[list[str]], frames: list[str], pairs: list[str]
+) -> None:
+    predicted = predict_by_cues(texts, {}, np.arange(len(texts)), (frames, pairs))
+    assert predicted.answers.tolist() == [-1] * len(texts)
+    assert predicted.rules == {}
+
+
+def test_eleven_families_have_five_cases_each_that_lead_back_to_them() -> None:
+    families = pronoun_families()
+    assert list(families) == ["he", "she", "they", "thon", "e", "ae", "co", "vi", "xe", "ey", "ze"]
+    classes = {name: family.pronoun_class for name, family in families.items()}
+    assert classes == dict.fromkeys(families, "neo") | {"he": "binary", "she": "binary", "they": "neutral"}
+    for name, family in families.items():
+        assert tuple(family.forms) == CASES, name
+        genders = {gender_of_pronoun(form.capitalize()) for form in family.forms.values()}
+        assert genders == {{"he": "masculine", "she": "feminine"}.get(name)}
+        for case, form in family.forms.items():
+            assert form == form.lower()
+            assert form.isalpha()
+            assert name in families_of(form)
+            assert case in cases_of(form, name)
+
+
+@pytest.mark.parametrize(
+    ("form", "families"),
+    [
+        ("em", ("e", "ey")),
+        ("EMSELF", ("e", "ey")),
+        ("hers", ("she",)),
+        ("themselves", ("they",)),
+        ("themself", ("they",)),
+        ("aer", ("ae",)),
+        ("nurse", ()),
+        ("", ()),
+    ],
+)
+def test_a_form_maps_to_every_family_that_has_it(form: str, families: tuple[str, ...]) -> None:
+    assert families_of(form) == families
+
+
+def test_twenty_occupations_stand_on_each_list_and_395_pairs_lie_more_than_ten_points_apart() -> None:
+    lists = {side: [one for one in occupations().values() if one.stereotype == side] for side in ("male", "female")}
+    assert {side: len(found) for side, found in lists.items()} == {"male": 20, "female": 20}
+    for name, one in occupations().items():
+        assert one.name == name
+        assert (50 < one.percent_women < 100) == (one.stereotype == "female"), name
+        assert one.percent_women > 0
+    pairs = product(lists["male"], lists["female"])
+    near = {(m.name, f.name) for m, f in pairs if f.percent_women - m.percent_women <= 10}
+    assert 400 - len(near) == 395
+    assert ("salesperson", "editor") in near
+
+
+def test_the_lexicon_cannot_be_changed_by_a_reader() -> None:
+    with pytest.raises(TypeError):
+        occupations()["wizard"] = occupations()["nurse"]  # type: ignore[index]
+    with pytest.raises(TypeError):
+        pronoun_families()["he"].forms["nominative"] = "she"  # type: ignore[index]
+
+
+def test_occupations_are_those_of_winobias(shared_data: Path) -> None:
+    for stereotype in ("male", "female"):
+        published = (shared_data / "winobias" / f"{stereotype}_occupations.txt").read_text(encoding="utf-8").split("\n")
+        ours = [row.name.lower() for row in occupations().values() if row.stereotype == stereotype]
+        assert sorted(filter(None, (line.strip().lower() for line in published))) == sorted(ours)

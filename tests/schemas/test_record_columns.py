@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import itertools
+import json
+import os
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from biasboard.ground import strict_json
 from biasboard.ground.errors import DataError
-from schemas.documents.base import as_row
+from builders.dataset.inputs import read_files
+from builders.gifi.published import variant_rows
+from builders.gifi.tango import frames
+from schemas.documents.base import Document, as_row
+from schemas.documents.dataset import Reject
 from schemas.documents.record import Exchange, Reading, Record
 from schemas.files import arrow_files, contract, row_files
 from schemas.files.arrow_files import arrow_schema
+from schemas.files.json_answers import NoJsonError, find_json
 from schemas.files.record_columns import (
     EXCHANGE_CHECKS,
     RECORD_CHECKS,
@@ -28,6 +38,11 @@ from schemas.files.record_columns import (
     requests_sha256,
 )
 from schemas.files.record_files import read_parts, writing_records
+from schemas.folders import dataset_folder
+from schemas.folders.dataset_folder import read_manifest
+from schemas.items.coreference import CoreferenceItem
+from tests.commands import run
+from tests.evaluators.made_data import made_items, write_dataset
 from tests.record_files import count, read_records, write_records
 from tests.schemas import examples
 
@@ -231,3 +246,215 @@ def test_counts_by_split_are_those_of_a_loop_in_the_order_in_which_splits_came()
     assert tally.counts == count(RecordColumns.of(records))
     assert tally.counts.items == len(records)
     assert set(as_row(count(RecordColumns.of([]))).values()) == {0}
+
+
+AMBIGUOUS = replace(examples.item(), referent=None, stereotype=None, pronoun_case=None, flags=("odd",))
+
+
+@pytest.mark.parametrize(
+    ("rows", "row_type"),
+    [
+        ([examples.record(), examples.failed_record()], Record),
+        ([examples.item("she"), AMBIGUOUS], CoreferenceItem),
+        ([], Reject),
+    ],
+)
+def test_rows_come_back_as_they_were_and_give_the_same_bytes(
+    rows: list[Document], row_type: type[Document], tmp_path: Path
+) -> None:
+    for name, of_file in (("first", rows), ("second", rows), ("turned", rows[::-1])):
+        row_files.write_rows(tmp_path / name, of_file, row_type)
+        assert row_files.read_rows(tmp_path / name, row_type) == of_file
+    first, second, turned = ((tmp_path / name).read_bytes() for name in ("first", "second", "turned"))
+    assert first == second
+    assert (first == turned) == (not rows)
+
+
+def test_some_rows_are_the_first_and_every_so_manieth_after_it(tmp_path: Path) -> None:
+    rows = [replace(examples.item(), item_id=f"pair-1-he-{number}") for number in range(5)]
+    row_files.write_rows(tmp_path / "items", rows, CoreferenceItem)
+    assert contract.sound(row_files.checked_rows(tmp_path / "items", CoreferenceItem, step=2)) == rows[::2]
+
+
+def test_columns_have_the_types_of_the_dataclass() -> None:
+    schema = arrow_schema(CoreferenceItem)
+    assert schema.names == [field.name for field in fields(CoreferenceItem)]
+    assert schema.field("pronoun_start").type == pa.int64()
+    assert (schema.field("sentence").nullable, schema.field("referent").nullable) == (False, True)
+    assert pa.types.is_list(schema.field("occupations").type)
+    assert pa.types.is_map(arrow_schema(Record).field("groups").type)
+
+
+def test_the_content_hash_is_of_the_canonical_json_lines_and_never_changes() -> None:
+    digest = hashlib.sha256()
+    for item in examples.items():
+        digest.update(json.dumps(asdict(item), sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode())
+        digest.update(b"\n")
+    sha256 = "b6577dbe2c6e5f25a76c29749de60f6eb1da9f7f97fe5e495fa294940bea35d8"
+    assert row_files.content_sha256(examples.items()) == digest.hexdigest() == sha256
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"item_id,sentence\n1,Hello\n", None])
+def test_a_file_of_another_kind_or_a_cut_or_missing_one_is_one_line(content: bytes | None, tmp_path: Path) -> None:
+    path = tmp_path / "items.parquet"
+    with pytest.raises(DataError, match=r"items\.parquet: no such file; build the dataset"):
+        row_files.read_rows(path, CoreferenceItem)
+    row_files.write_rows(path, examples.items(), CoreferenceItem)
+    path.write_bytes(path.read_bytes()[:-100] if content is None else content)
+    with pytest.raises(DataError, match=r"items\.parquet: not a readable parquet file \(truncated\?\): ") as caught:
+        row_files.read_rows(path, CoreferenceItem)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_column_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "items.parquet"
+    row_files.write_rows(path, examples.items(), CoreferenceItem)
+    pq.write_table(pq.read_table(path).drop_columns(["pair_id", "flags"]), path)
+    with pytest.raises(DataError, match=r"column pair_id, flags is missing; have: item_id, .*; rows of CoreferenceIt"):
+        row_files.read_rows(path, CoreferenceItem)
+
+
+def test_an_unsound_row_is_neither_written_nor_read(tmp_path: Path) -> None:
+    path = tmp_path / "items.parquet"
+    with pytest.raises(DataError, match=r"row 2: referent: 'pilot' is not one of the item's occupations; have: mech"):
+        row_files.write_rows(path, [examples.item(), replace(examples.item(), referent="pilot")], CoreferenceItem)
+    assert list(tmp_path.iterdir()) == []
+    row_files.write_rows(path, examples.items(), CoreferenceItem)
+    examples.replace_rows(path, CoreferenceItem, {3: {"pronoun_gender": "neuter"}})
+    with pytest.raises(DataError, match=r"items\.parquet: row 3: pronoun_gender: 'neuter' is not allowed; have: masc"):
+        row_files.read_rows(path, CoreferenceItem)
+
+
+@pytest.mark.parametrize("n_items", [2, 5])
+def test_items_that_the_manifest_does_not_list_are_noticed(n_items: int, tmp_path: Path) -> None:
+    made = examples.write_dataset(tmp_path)
+    assert dataset_folder.read_manifest(tmp_path) == made
+    assert dataset_folder.read_split(tmp_path, made.splits[0]) == examples.items()
+    row_files.write_rows(tmp_path / examples.SPLIT_PATH, [*examples.items(), AMBIGUOUS][:n_items], CoreferenceItem)
+    with pytest.raises(DataError, match=rf"{n_items} rows, dataset\.json says 4; build the dataset again"):
+        dataset_folder.read_split(tmp_path, made.splits[0])
+    other = replace(made, splits=(replace(made.splits[0], item_shape="essay"),))
+    strict_json.write(tmp_path / "dataset.json", contract.dump(other))
+    with pytest.raises(DataError, match=r"item_shape 'essay' is unknown; have: assignment, coreference"):
+        dataset_folder.read_split(tmp_path, dataset_folder.read_manifest(tmp_path).splits[0])
+
+
+VALUE = {"sentences": [{"before": "The {baker} ", "case": "nominative", "after": " [left]."}]}
+BARE = json.dumps(VALUE)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"\n\n{BARE}\n",
+        f"```json\n{BARE}\n```",
+        f"Here you are:\n```\n{json.dumps(VALUE, indent=2)}\n```\nAnything else?",
+        f"As {{asked}} and [as] said: {BARE} I hope that this helps.",
+        f"```python\nprint()\n```\n{BARE}",
+    ],
+)
+def test_a_value_is_found_however_it_is_wrapped(text: str) -> None:
+    assert find_json(text) == VALUE
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", BARE[:-3], '{"a": NaN}', '{"a": 1, "a": 2}', '"only a text"', "12", "[" * 100_000, "{" * 500 + "x"],
+)
+def test_what_is_no_object_and_no_array_is_none(text: str) -> None:
+    with pytest.raises(NoJsonError):
+        find_json(text)
+    with pytest.raises(NoJsonError, match=r"Expecting value"):
+        find_json("I cannot do that.")
+
+
+ROW = asdict(Reject(candidate="a", source_row="b", rule="c", reason="d"))
+SCHEMA = arrow_files.arrow_schema(Reject)
+
+
+@pytest.mark.slow
+def test_millions_of_equal_rows_are_refused_before_they_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "rejects.parquet"
+    texts = [pa.DictionaryArray.from_arrays(pa.array([0] * 100_000, pa.int32()), [text]) for text in ROW.values()]
+    with pq.ParquetWriter(path, SCHEMA, compression="zstd") as writer:
+        for _ in range(100):
+            writer.write_table(pa.table([text.cast(pa.string()) for text in texts], schema=SCHEMA))
+    assert path.stat().st_size < 1_000_000
+    with pytest.raises(DataError, match="10,000,000 rows, more than the 1,000,000 of any file; make it again"):
+        row_files.read_rows(path, Reject)
+
+
+@pytest.mark.slow
+def test_equal_long_values_are_refused_although_the_file_is_small(tmp_path: Path) -> None:
+    path = tmp_path / "rejects.parquet"
+    with pq.ParquetWriter(path, SCHEMA, compression="zstd", dictionary_pagesize_limit=1 << 30) as writer:
+        for _ in range(25):
+            writer.write_table(pa.Table.from_pylist([{**ROW, "reason": "x" * 2_000_000}] * 25, schema=SCHEMA))
+    assert path.stat().st_size < 1_000_000
+    with pytest.raises(DataError, match="its rows take more than 1 GiB of memory; split it, or make it again"):
+        row_files.read_rows(path, Reject)
+
+
+def test_an_unknown_column_is_not_read_and_a_doubled_or_unreadable_one_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "rejects.parquet"
+    table = pa.Table.from_pylist([ROW], schema=SCHEMA).append_column("more", pa.array([["x"] * 1000]))
+    pq.write_table(table, path)
+    assert row_files.read_rows(path, Reject) == [Reject(**ROW)]
+    pq.write_table(pa.table([*table.columns[:4], ["y"]], names=[*SCHEMA.names, SCHEMA.names[0]]), path)
+    with pytest.raises(DataError, match=f"column {SCHEMA.names[0]} stands twice; keep one"):
+        row_files.read_rows(path, Reject)
+    pq.write_table(pa.Table.from_pylist([ROW], schema=SCHEMA), path, store_schema=False)
+    path.write_bytes(path.read_bytes().replace(b"candidate", b"candid\xff\xfee"))
+    with pytest.raises(DataError, match="not a readable parquet file"):
+        row_files.read_rows(path, Reject)
+
+
+def test_a_text_file_of_a_gigabyte_is_refused_by_its_size(tmp_path: Path) -> None:
+    for name in ("dataset.json", "data.csv"):
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(1 << 30)
+    said = r"has 1,073,741,824 bytes, more than the 536,870,912 that are read; give a smaller file"
+    with pytest.raises(DataError, match=r"has 1,073,741,824 bytes, more than the 16,777,216 that are read"):
+        read_manifest(tmp_path)
+    with pytest.raises(DataError, match=said):
+        read_files(tmp_path, ["data.csv"], what="it", remedy="take it")
+
+
+def test_a_pipe_a_device_or_a_folder_is_no_file_and_a_number_of_thousands_of_digits_no_json(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero"), tmp_path):
+        with pytest.raises(DataError, match="is not a regular file; give a file"):
+            strict_json.read(path)
+        with pytest.raises(DataError, match="no such file"):
+            row_files.read_rows(path, Reject)
+    with pytest.raises(DataError, match="a number has 5,000 digits; write one of up to 300"):
+        strict_json.loads("9" * 5000, where="here")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [b"bad\xff", b"two\nlines", b"\x1b[31mred"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "builders.synthbias --source embedded --limit 80 --out",
+        "evaluators run --dataset items --backend baseline --model uniform --out",
+        "evaluators run --backend baseline --model uniform --dataset",
+        "schemas.validate",
+    ],
+)
+def test_a_name_that_cannot_be_printed_is_one_line(command: str, name: bytes, tmp_path: Path) -> None:
+    write_dataset(tmp_path / "items", {"type2": made_items(4)})
+    ended = run("-m", *command.split(), os.fsdecode(name), cwd=tmp_path, status=1)
+    assert (ended.stderr.isascii(), ended.stderr.count("\n"), ended.stdout) == (True, 1, "")
+    assert "is not UTF-8 or holds a control character; choose another name" in ended.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["items"]
+
+
+@pytest.mark.parametrize("index", ["9" * 5000, "1_0", "\N{ARABIC-INDIC DIGIT FIVE}", "-1", "1e9", ""])
+def test_an_index_that_is_no_short_number_is_one_line(index: str) -> None:
+    published = f"template_index,pronoun_family,template\n{index},he,He left.\n".encode()
+    with pytest.raises(DataError, match=r":2: template index '.{0,20}' is no number of up to 9 digits; use the files"):
+        variant_rows(published, "recognition")
+    prompts = f"template_idx,ante,ante_type,pronoun_family,template\n{index},a,distal,he,He left.\n".encode()
+    with pytest.raises(DataError, match=r":2: template_idx '.{0,20}' is no number; use"):
+        frames(prompts)
