@@ -162,6 +162,7 @@ def score(
     *,
     backend: str | None = None,
     benchmarks: str | Sequence[str] | None = None,
+    prompt: str | Sequence[str] = (),
     quick: bool = False,
     against: str | None = None,
     out: PathLike = "out/runs",
@@ -176,6 +177,7 @@ def score(
         model: Hub id or folder of the model, or its name at an endpoint.
         backend: Backend that calls the model; None for ``openai`` with ``base_url``, and ``transformers`` without.
         benchmarks: Names of benchmarks; None for all that need no data of yours.
+        prompt: Prompts and protocols for the configs that have them, or CONFIG=PROMPT; if empty, the first that fits.
         quick: True to ask a few items of each config, which gives no rank.
         against: Id of a model on the board, or of a run in ``out``, to compare with.
         out: Folder of all runs.
@@ -202,8 +204,16 @@ def score(
     from evaluators.backend_options import BackendOptions
 
     hide_foreign_bars()
-    chosen = {"backend": backend, "benchmarks": benchmarks, "quick": quick or None, "against": against, "out": out}
-    choice = from_values(ScoreChoice, {**chosen, "datasets": datasets}, function="score")
+    chosen = {
+        "backend": backend,
+        "benchmarks": benchmarks,
+        "prompts": prompt,
+        "quick": quick or None,
+        "against": against,
+        "out": out,
+        "datasets": datasets,
+    }
+    choice = from_values(ScoreChoice, chosen, function="score")
     of_gates = {name: options.pop(name) for name in [*options] if name in names_of(GateChoice)}
     gates = from_values(GateChoice, of_gates, function="score")
     also = [*signature(score).parameters, *names_of(GateChoice)]

@@ -65,7 +65,7 @@ class Limit:
     """A value of ``--fail-under``."""
 
     text: str
-    benchmark: str | None
+    benchmark: str
     measure: str
     value: float
 
@@ -97,29 +97,29 @@ def limits_of(choice: GateChoice, benchmarks: Sequence[str]) -> list[Limit]:
         name, _, number = text.partition("=")
         benchmark, _, measure = name.rpartition(".")
         try:
-            limit = Limit(text, benchmark or None, measure, float(number))
-            if not math.isfinite(limit.value):
+            value = float(number)
+            if not math.isfinite(value):
                 raise ValueError
         except ValueError:
             such_as = next(f"{owner}.{one}=0.7" for owner, one in have)
             raise ConfigError(f"--fail-under {text}: write MEASURE=VALUE, such as {such_as}") from None
-        owners = [owner for owner, one in have if one == limit.measure and limit.benchmark in (None, owner)]
-        if limit.benchmark is not None and limit.benchmark not in benchmarks:
-            raise ConfigError(f"--fail-under {text}: {limit.benchmark} is not asked, only {', '.join(benchmarks)}")
+        owners = [owner for owner, one in have if one == measure and benchmark in ("", owner)]
+        if benchmark and benchmark not in benchmarks:
+            raise ConfigError(f"--fail-under {text}: {benchmark} is not asked, only {', '.join(benchmarks)}")
         if len(owners) > 1:
-            names = " or ".join(f"{owner}.{limit.measure}" for owner in owners)
+            names = " or ".join(f"{owner}.{measure}" for owner in owners)
             raise ConfigError(f"--fail-under {text}: several benchmarks have this measure; write {names}")
         if not owners:
-            near = get_close_matches(limit.measure, dict.fromkeys(one for _, one in have), n=1)
+            near = get_close_matches(measure, dict.fromkeys(one for _, one in have), n=1)
             meant = f"; did you mean {near[0]}?" if near else ""
             named = ", ".join(f"{owner}.{one}" for owner, one in have)
             raise ConfigError(f"--fail-under {text}: no headline measure; have: {named}{meant}")
-        _check_range(text, limit)
-        limits.append(Limit(text, owners[0], limit.measure, limit.value))
+        limits.append(Limit(text, owners[0], measure, value))
+        _check_range(limits[-1])
     return limits
 
 
-def _check_range(text: str, limit: Limit) -> None:
+def _check_range(limit: Limit) -> None:
     """Refuse a limit outside the range of its metric, as 70 where .7 is meant, and one that every value keeps."""
     # Imported here, because a score without limits needs none of it.
     from biasboard.ground.kinds import TASKS
@@ -131,13 +131,13 @@ def _check_range(text: str, limit: Limit) -> None:
     low, high = metric.minimum, metric.maximum
     if limit.value < low or (high is not None and limit.value > high):
         between = f"{low:g} or more" if high is None else f"between {low:g} and {high:g}"
-        raise ConfigError(f"--fail-under {text}: the measure lies {between}; give such a value")
+        raise ConfigError(f"--fail-under {limit.text}: the measure lies {between}; give such a value")
     # Some ideals depend on the items.
     if high is None or metric.ideal is None or callable(metric.ideal):
         return
     if abs(limit.value - metric.ideal) >= max(abs(low - metric.ideal), abs(high - metric.ideal)):
         nearer = f"give one nearer to the ideal {metric.ideal:g}"
-        raise ConfigError(f"--fail-under {text}: every value keeps this limit; {nearer}")
+        raise ConfigError(f"--fail-under {limit.text}: every value keeps this limit; {nearer}")
 
 
 def outcomes(
@@ -148,30 +148,48 @@ def outcomes(
     ``earlier`` says how many answers of an endpoint are from earlier calls; None if there are none.
     """
     for outcome in _outcomes(summary, limits, choice):
-        if earlier is None or not outcome.passed:
+        if earlier is None:
             yield outcome
         elif choice.allows(_EARLIER):
             yield replace(outcome, warnings=(*outcome.warnings, earlier))
         else:
             remedy = f"ask again with a new folder for --out, or add --allow {_EARLIER} if it is the same model"
-            yield replace(outcome, passed=False, reason=f"{earlier}; {remedy}")
+            # Also of a gate that fails for another reason: nobody should have to try once for each.
+            reason = "; ".join(filter(None, (outcome.reason, earlier, remedy)))
+            yield replace(outcome, passed=False, reason=reason)
 
 
 def _outcomes(summary: ModelSummary, limits: Sequence[Limit], choice: GateChoice) -> Iterator[GateOutcome]:
     of_name = {benchmark.benchmark: benchmark for benchmark in summary.benchmarks}
     for limit in limits:
-        own = of_name.get(limit.benchmark or "")
+        own = of_name.get(limit.benchmark)
         value, reason = _decided(limit, own, choice)
         warnings = () if own is None or reason is not None else tuple(_doubts(limit, own))
-        yield GateOutcome(gate=limit.text, passed=reason is None, value=value, reason=reason, warnings=warnings)
+        yield GateOutcome(
+            gate=limit.text,
+            benchmark=limit.benchmark,
+            measure=limit.measure,
+            limit=limit.value,
+            passed=reason is None,
+            value=value,
+            reason=reason,
+            warnings=warnings,
+        )
     for benchmark in summary.benchmarks if choice.max_missing is not None else ():
         share, most = benchmark.n_missing / benchmark.n_items, choice.max_missing or 0.0
         lacks = f"{benchmark.n_missing:,} of {benchmark.n_items:,} items ({share:.1%}) have no score"
         reason = None if share <= most else f"{lacks}, more than {most:.1%}"
         if not benchmark.is_whole and not choice.allows(_LIMITED):
             reason = _OF_SOME
-        gate = f"{benchmark.benchmark}.max_missing={most:g}"
-        yield GateOutcome(gate=gate, passed=reason is None, value=share, reason=reason)
+        yield GateOutcome(
+            gate=f"{benchmark.benchmark}.max_missing={most:g}",
+            benchmark=benchmark.benchmark,
+            measure=None,
+            limit=most,
+            passed=reason is None,
+            value=share,
+            reason=reason,
+        )
     for benchmark in summary.benchmarks if choice.max_worse is not None else ():
         yield from _worse_by(benchmark, summary.against or "", choice)
 
@@ -180,19 +198,27 @@ def _worse_by(benchmark: BenchmarkSummary, against: str, choice: GateChoice) -> 
     """Yield by how much each measure may be worse than that of another model."""
     most = choice.max_worse or 0.0
 
-    def outcome(name: str, value: float | None, reason: str | None) -> GateOutcome:
-        gate = f"{name} worse than {against} by at most {most:g}"
-        return GateOutcome(gate=gate, passed=reason is None, value=value, reason=reason)
+    def outcome(measure: str | None, value: float | None, reason: str | None) -> GateOutcome:
+        name = benchmark.benchmark if measure is None else f"{benchmark.benchmark}.{measure}"
+        return GateOutcome(
+            gate=f"{name} worse than {against} by at most {most:g}",
+            benchmark=benchmark.benchmark,
+            measure=measure,
+            limit=most,
+            passed=reason is None,
+            value=value,
+            reason=reason,
+        )
 
     compared = [(one.name, one.difference) for one in benchmark.measures if one.difference is not None]
     why_not = None if compared else benchmark.why_not_compared or "no measure has a value of both"
     if not benchmark.is_whole and not choice.allows(_LIMITED):
         why_not = _OF_SOME
     if why_not is not None:
-        yield outcome(benchmark.benchmark, None, why_not)
+        yield outcome(None, None, why_not)
         return
     for name in benchmark.not_measured:
-        yield outcome(f"{benchmark.benchmark}.{name}", None, f"it has a value of {against} alone")
+        yield outcome(name, None, f"it has a value of {against} alone")
     for name, difference in compared:
         low = difference.lead if choice.point else difference.low
         # How much farther from the ideal the model may be, if it answers as badly as it can where it did not.
@@ -202,8 +228,13 @@ def _worse_by(benchmark: BenchmarkSummary, against: str, choice: GateChoice) -> 
         if value is None:
             reason = "the interval of the difference is unknown; add --point to let the difference decide"
         elif value > most + _ROUNDING:
-            reason = f"may be worse by {value:.4f}"
-        yield outcome(f"{benchmark.benchmark}.{name}", value, reason)
+            doubt = [] if choice.point else ["by the interval of the difference"]
+            doubt += ["with missing answers at their worst"] if missing else []
+            lead = f"nearer to the ideal by {difference.lead:.4f}, and may be" if difference.lead > 0 else "may be"
+            reason = f"{lead} worse by {value:.4f}{' ' if doubt else ''}{' and '.join(doubt)}"
+        elif not benchmark.beats_useless and not choice.allows(_USELESS):
+            reason = _not_useful(benchmark)
+        yield outcome(name, value, reason)
 
 
 def _decided(limit: Limit, benchmark: BenchmarkSummary | None, choice: GateChoice) -> tuple[float | None, str | None]:
@@ -225,9 +256,12 @@ def _decided(limit: Limit, benchmark: BenchmarkSummary | None, choice: GateChoic
     if measure.interval is None and not choice.point:
         return None, f"{name} has no interval; add --point to let its value decide"
     if not benchmark.is_whole and _is_alike(measure) and not choice.point:
-        return None, f"{name}: these few answers are all alike, which tells nothing of others; ask all, or add --point"
+        return (
+            None,
+            f"{name} has no interval, because no cluster of these few items changes it; ask all, or add --point",
+        )
     if not benchmark.beats_useless and not choice.allows(_USELESS):
-        return None, f"{_no_skill(benchmark)}; gate another benchmark, or add --allow {_USELESS}"
+        return None, _not_useful(benchmark)
     value = _farthest(measure, point=bool(choice.point))
     if abs(value - measure.ideal) <= abs(limit.value - measure.ideal) + _ROUNDING:
         return value, None
@@ -244,11 +278,16 @@ def _doubts(limit: Limit, benchmark: BenchmarkSummary) -> Iterator[str]:
     for measure in benchmark.measures:
         if measure.name == limit.measure and _is_alike(measure):
             name = f"{benchmark.benchmark}.{measure.name}"
-            yield f"{name} has no interval, because no {measure.unit} differ: its value alone decided"
+            yield f"{name} has no interval, because no cluster of items changes it: its value alone decided"
 
 
 def _no_skill(benchmark: BenchmarkSummary) -> str:
-    return f"on {benchmark.benchmark} the model is not shown to beat a useless predictor, which is even too"
+    why = "" if benchmark.why_below is None else f": {benchmark.why_below}"
+    return f"on {benchmark.benchmark} the model is not shown to beat a useless predictor{why}"
+
+
+def _not_useful(benchmark: BenchmarkSummary) -> str:
+    return f"{_no_skill(benchmark)}; what a coin gets too says nothing, unless --allow {_USELESS} lets it decide"
 
 
 def _is_alike(measure: MeasureValue) -> bool:

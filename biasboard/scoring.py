@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
@@ -36,7 +35,7 @@ from evaluators.runs.plan.plan import prompts_of_runs
 from leaderboard.commands.shared_options import BY_DEFAULT, RESULTS_HELP
 from leaderboard.verify.keys import KEYS, accepted_results, keys_folder
 from schemas.documents.dataset import Manifest
-from schemas.documents.model_summary import BenchmarkSummary, MissingOfGroup, ModelSummary
+from schemas.documents.model_summary import ModelSummary
 from schemas.folders.dataset_folder import read_manifest
 from schemas.outputs.documents import Printed, RunEstimates, with_format
 
@@ -109,9 +108,10 @@ class Score:
     def items(self) -> pd.DataFrame:
         """Return a data frame with one row for each item of all runs: what was right, what was read, and the groups.
 
-        Its columns are the model, dataset, config, prompt, split, item, cluster, status and reason, the right answer
-        as ``target``, what was read of the answers as ``reading`` (a list), the first text as ``text``, the most likely
-        option and its probability as ``choice`` and ``probability``, and a column ``group_NAME`` for each group.
+        Its columns are the model, dataset, config, prompt, split, item, the first text that was sent as ``question``,
+        cluster, status and reason, the right answer as ``target``, what was read of the answers as ``reading`` (a
+        list), the first text as ``text``, the most likely option and its probability as ``choice`` and
+        ``probability``, and a column ``group_NAME`` for each group.
         """
         import pandas as pd
 
@@ -156,6 +156,7 @@ def _item_row(result: Result, record: Record) -> dict[str, object]:
         "prompt": signature.prompt,
         "split": record.split,
         "item": record.item_id,
+        "question": next((exchange.prompt for exchange in record.exchanges), None),
         "cluster": record.cluster,
         "status": record.status,
         "reason": record.reason,
@@ -206,7 +207,9 @@ def score_command(
     refused = refusal_lines((run.folder, run.result) for run in scored.runs)
     print("\n".join([*summary_lines(replace(report, notes=new)), *refused, *_next(choice, report)]))
     for gate in report.gates:
-        said = gate.reason or ("passed" if gate.value is None else f"passed, decided by {gate.value:.4f}")
+        said = gate.reason or (
+            "passed" if gate.value is None else f"passed, decided by {round(gate.value, 4) + 0.0:.4f}"
+        )
         print(f"gate {gate.gate}: {said}", file=sys.stderr)
     for warning in dict.fromkeys(line for gate in report.gates for line in gate.warnings):
         print(f"warning: {warning}", file=sys.stderr)
@@ -251,10 +254,9 @@ def score_model(model: str, choice: ScoreChoice, options: BackendOptions, gates:
         planned.ask(root=choice.out, scorers=scorers_of((plan.task for plan in planned.plans), None), together=True)
     )
     report = _report(choice, planned.backend, finished)
-    benchmarks = tuple(_with_missing_of_groups(benchmark, finished) for benchmark in report.benchmarks)
     decided = tuple(outcomes(report, limits, gates, earlier=_of_earlier(planned.backend, finished)))
     notes = [*report.notes, *planned.notes]
-    return Score(replace(report, benchmarks=benchmarks, notes=tuple(notes), gates=decided), finished, planned.notes)
+    return Score(replace(report, notes=tuple(notes), gates=decided), finished, planned.notes)
 
 
 def _limits(choice: ScoreChoice, gates: GateChoice) -> list[Limit]:
@@ -269,36 +271,6 @@ def _of_earlier(backend: Backend, finished: Sequence[Finished]) -> str | None:
     if not backend.is_remote or n_earlier == 0:
         return None
     return f"{n_earlier:,} of {n:,} answers are from earlier calls, and the endpoint may serve another model by now"
-
-
-def _with_missing_of_groups(benchmark: BenchmarkSummary, finished: Sequence[Finished]) -> BenchmarkSummary:
-    """Return a summary with the numbers of items without a score in each group, if there are any."""
-    # Imported here, because planning needs none of it.
-    from evaluators.runs.measure.recording import statuses_of_groups
-
-    of_groups: dict[tuple[str, str], Counter[str]] = {}
-    for run in finished if benchmark.n_missing else ():
-        if run.result.signature_sha256 in benchmark.results:
-            counts = run.result.counts
-            of_groups.setdefault(("config", run.result.signature.config), Counter()).update(
-                scored=counts.scored, refused=counts.refused, unparsed=counts.unparsed, failed=counts.failed
-            )
-            for group, statuses in statuses_of_groups(run.folder, run.result).items():
-                of_groups.setdefault(group, Counter()).update(statuses)
-    return replace(
-        benchmark,
-        missing_of_groups=tuple(
-            MissingOfGroup(
-                name=name,
-                value=value,
-                n_items=statuses.total(),
-                n_refused=statuses["refused"],
-                n_unparsed=statuses["unparsed"],
-                n_failed=statuses["failed"],
-            )
-            for (name, value), statuses in sorted(of_groups.items())
-        ),
-    )
 
 
 def plans_of(model: str, choice: ScoreChoice, options: BackendOptions, *, outline: bool = False) -> Plans:
@@ -434,7 +406,7 @@ def _report(choice: ScoreChoice, backend: Backend, finished: Sequence[Finished])
     """Compare finished runs with all results on the same datasets, and summarise the model."""
     # Imported here, because planning needs none of it.
     from leaderboard.commands.comparable_results import load_comparable
-    from leaderboard.pages.model_summary import summarise
+    from leaderboard.pages.model_summary import summarise, with_missing_of_groups
     from leaderboard.verify.keys import open_book
 
     memory, against = machine_memory(), _against(choice)
@@ -442,7 +414,8 @@ def _report(choice: ScoreChoice, backend: Backend, finished: Sequence[Finished])
     keys = open_book(choice.keys or keys_folder(), choice.datasets)
     with _results(choice) as roots:
         board, _ = load_comparable(roots, keys, memory, own.__contains__, against)
-    return summarise(board, backend.model, against=against)
+    summary = summarise(board, backend.model, against=against)
+    return with_missing_of_groups(summary, ((run.folder, run.result) for run in finished))
 
 
 def _next(choice: ScoreChoice, report: ModelSummary) -> Iterator[str]:

@@ -187,12 +187,14 @@ def from_texts(kind: type[T], texts: Sequence[str], *, flag: str) -> T:
 
 def _checked(name: str, value: Any, hint: Any, settings: Mapping[str, Any]) -> Any:
     types = {hint, *get_args(hint)} - {NoneType}
+    if settings["read"] is not None and isinstance(value, str):
+        return settings["read"](value)
     if any(get_origin(one) is tuple for one in types):
         if isinstance(value, Mapping):
             value = tuple(f"{key}={one}" for key, one in value.items())
         value = (value,) if isinstance(value, str | os.PathLike) else value
         if not isinstance(value, Sequence):
-            raise ConfigError(f"{name} = {value!r}: give a text or a list of texts")
+            raise ConfigError(f"{name} = {value!r}: give a text, a list of texts, or a dict of names and values")
         value = tuple(value)
         return tuple(map(Path, value)) if any(Path in get_args(one) for one in types) else value
     if Path in types and isinstance(value, str | os.PathLike):

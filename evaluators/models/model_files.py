@@ -259,7 +259,8 @@ def hub_commit(name: str, revision: str | None, *, needed: str, what: str) -> st
     """
     obstacle = hub_obstacle(name, [needed], revision=revision)
     if obstacle is not None:
-        raise ConfigError(f"{what} '{name}' cannot be found: {obstacle}")
+        at_endpoint = "; of a model at an endpoint, give the address with --base-url" if what == "model" else ""
+        raise ConfigError(f"{what} '{name}' cannot be found: {obstacle}{at_endpoint}")
     import huggingface_hub
     from huggingface_hub.errors import RemoteEntryNotFoundError
 

@@ -18,7 +18,7 @@ from leaderboard.commands.comparable_results import known_model, load_comparable
 from leaderboard.commands.shared_options import DATASETS, AcceptedResults, DatasetsFolder, KeysFolder
 from leaderboard.pages.markup import model_page
 from leaderboard.pages.model_cards import short_lines, write_card
-from leaderboard.pages.model_summary import summarise
+from leaderboard.pages.model_summary import summarise, with_missing_of_groups
 from leaderboard.pages.publishing import site_settings
 from leaderboard.verify.entries import Root, label_of
 from leaderboard.verify.keys import accepted_results, keys_folder, open_book, site_folder
@@ -66,7 +66,32 @@ def card(
         nearest = [entry.result.model for entry in own if entry.origin == own[0].origin]
         results_of = Counter(model.identity_sha256 for model in nearest)
         chosen = max(nearest, key=lambda each: results_of[each.identity_sha256])
+        alike = {each.identity_sha256 for each in nearest if label_of(each) == label_of(chosen)}
+        if len(alike) > 1:
+            raise ConfigError(
+                f"{len(alike)} models of other weights, settings or addresses are stored as {chosen.id}; score each "
+                "with a --name of its own, or give a folder with the runs of one"
+            )
         summary = summarise(board, chosen, against=against)
+        runs_of = [
+            (root / entry.place, entry.result)
+            for entry in own
+            for root in [runs if entry.origin == "local" else accepted]
+            if entry.result.withheld is None
+        ]
+        summary = with_missing_of_groups(summary, runs_of)
+    shown = {sha256 for benchmark in summary.benchmarks for sha256 in benchmark.results}
+    answers = {entry.result.signature_sha256: entry.answers_sha256 for entry in own if entry.origin == "accepted"}
+    if passed_over := [
+        entry.result.signature
+        for entry in own
+        if entry.origin == "local" and entry.result.model.identity_sha256 == chosen.identity_sha256
+        for sha256 in [entry.result.signature_sha256]
+        if sha256 not in shown or answers.get(sha256, entry.answers_sha256) != entry.answers_sha256
+    ]:
+        told = ", ".join(sorted({f"{one.dataset} {one.config}" for one in passed_over}))
+        told = f"accepted results of this model, or those of more items, are shown in place of runs in {runs}: {told}"
+        summary = replace(summary, notes=(*summary.notes, told))
     if unused := sorted({label_of(entry.result.model) for entry in own} - {label_of(chosen)}):
         told = f"only the results of {label_of(chosen)} count here; there are others, of {', '.join(unused)}"
         summary = replace(summary, notes=(*summary.notes, told))

@@ -13,12 +13,13 @@ from biasboard.ground.errors import DataError
 from biasboard.ground.hub_publishing import HubRepository, Publication, publish
 from biasboard.ground.plain_text import printable
 from biasboard.ground.progress import note, steps
+from evaluators.runs.measure.recording import is_unreadable
 from leaderboard.benchmark_pages import check_plug_ins
 from leaderboard.commands.shared_options import DATASETS, DatasetsFolder, KeysFolder
 from leaderboard.verify.keys import RESULTS, holds_results, keys_folder, open_book, results_folder
 from leaderboard.verify.submissions import models_of, prepare, public_files, write_submission
 from leaderboard.verify.verdicts import sound_runs
-from schemas.folders.run_folder import finished_runs
+from schemas.folders.run_folder import finished_runs, read_result
 
 _OUTBOX = Path("out/submitted")
 
@@ -72,9 +73,15 @@ def submit(
     for _, verdict in sound:
         if verdict.is_limited:
             note(f"left out: {printable(verdict.place)} asked only some items, and gets no rank")
-    runs = [folder for folder, verdict in sound if not verdict.is_limited]
-    if not runs:
+    whole = [folder for folder, verdict in sound if not verdict.is_limited]
+    if not whole:
         raise DataError("each run asked only some items; ask all of them")
+    unread = [folder for folder in whole if is_unreadable(read_result(folder))]
+    for folder in unread:
+        note(f"left out: {printable(str(folder))}: none of its answers could be read, so that it has no value")
+    runs = [folder for folder in whole if folder not in unread]
+    if not runs:
+        raise DataError("none of the answers could be read; try another prompt")
     with tempfile.TemporaryDirectory() as scratch, steps() as step:
         prepared = []
         for number, folder in enumerate(runs):

@@ -16,7 +16,7 @@ from leaderboard.benchmark_pages import load_pages
 from leaderboard.model_facts import display_name
 from leaderboard.pages.badges import summary_badge
 from leaderboard.pages.markup import source_markdown
-from leaderboard.pages.summary_forms import conditions, interval_of, latex, markdown, placing_text
+from leaderboard.pages.summary_forms import conditions, interval_of, latex, markdown, missing_text, placing_text
 from leaderboard.pages.table_files import bibtex_of_benchmarks
 from schemas.documents.model_summary import ComparedAs, MeasureValue, ModelSummary
 
@@ -68,6 +68,11 @@ def card_markdown(summary: ModelSummary, *, page: str | None = None) -> str:
         if baseline.name == measure.useless.name
     }
     gives = [f"*{source_markdown(one)}* gives {source_markdown(description)}" for one, description in sorted(useless)]
+    sentences = [
+        f"**{source_markdown(measure.label)}**: {source_markdown(measure.sentence)}"
+        for benchmark in summary.benchmarks
+        for measure in benchmark.measures
+    ]
     hashes = [sha256 for benchmark in summary.benchmarks for sha256 in benchmark.results]
     parts = [
         "## Bias",
@@ -77,12 +82,7 @@ def card_markdown(summary: ModelSummary, *, page: str | None = None) -> str:
         markdown(summary).rstrip("\n"),
         "A *useless predictor*, such as a coin, knows nothing of the question, and can get a perfect score in measures "
         "of evenness." + (f" The one nearest to the ideal is shown, by its name: {'; '.join(gives)}." if gives else ""),
-        "### What the values say",
-        _listed(
-            f"**{source_markdown(measure.label)}**: {source_markdown(measure.sentence)}"
-            for benchmark in summary.benchmarks
-            for measure in benchmark.measures
-        ),
+        *(["### What the values say", _listed(iter(sentences))] if sentences else []),
         "### Limits",
         _listed(_limits(summary)),
         "### Compute it again",
@@ -105,7 +105,7 @@ def _limits(summary: ModelSummary) -> Iterator[str]:
         some = "" if benchmark.is_whole else ", which are only some of all"
         missing = "all of them have a score"
         if benchmark.n_missing:
-            missing = f"{benchmark.n_missing:,} of them have no score: refused, unread or failed"
+            missing = missing_text(benchmark)
         yield source_markdown(
             f"{benchmark.heading}: {load_pages(benchmark.benchmark).question} {benchmark.n_items:,} items were asked "
             f"({conditions(benchmark)}){some}; {missing}."

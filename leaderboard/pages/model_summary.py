@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 
+from evaluators.runs.measure.recording import statuses_of_groups
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.frames import bounds_of_row
 from leaderboard.ranking.profiles import Profile, ProfileColumn, placing, profiles_of, ranked_row, scope_of
@@ -15,12 +19,13 @@ from schemas.documents.model_summary import (
     BenchmarkSummary,
     ComparedAs,
     MeasureValue,
+    MissingOfGroup,
     ModelDifference,
     ModelSummary,
     NamedValue,
     Rank,
 )
-from schemas.documents.result import Metric, Model
+from schemas.documents.result import Metric, Model, Result
 
 _OUTCOMES: Mapping[Outcome, ComparedAs] = {"first": "better", "second": "worse", "tied": "tied", "unknown": "unknown"}
 
@@ -80,6 +85,39 @@ def summarise(board: Board, model: Model, *, against: str | None = None) -> Mode
     )
 
 
+def with_missing_of_groups(summary: ModelSummary, runs: Iterable[tuple[Path, Result]]) -> ModelSummary:
+    """Return a summary with the numbers of items without a score in each group, for benchmarks that lack any.
+
+    ``runs`` are folders of results with their records; those that the summary does not rest on are passed over.
+    """
+    lacking = {sha256 for benchmark in summary.benchmarks if benchmark.n_missing for sha256 in benchmark.results}
+    counted = {
+        result.signature_sha256: (result.signature.config, statuses_of_groups(folder, result))
+        for folder, result in runs
+        if result.signature_sha256 in lacking
+    }
+
+    def groups_of(benchmark: BenchmarkSummary) -> Iterator[MissingOfGroup]:
+        of_groups: dict[tuple[str, str, str], Counter[str]] = {}
+        for sha256 in benchmark.results:
+            config, statuses_of = counted.get(sha256, ("", {}))
+            for group, statuses in statuses_of.items():
+                of_groups.setdefault((config, *group), Counter()).update(statuses)
+        for (config, name, value), statuses in sorted(of_groups.items()):
+            yield MissingOfGroup(
+                config=config,
+                name=name,
+                value=value,
+                n_items=statuses.total(),
+                n_refused=statuses["refused"],
+                n_unparsed=statuses["unparsed"],
+                n_failed=statuses["failed"],
+            )
+
+    benchmarks = (replace(one, missing_of_groups=tuple(groups_of(one))) for one in summary.benchmarks)
+    return replace(summary, benchmarks=tuple(benchmarks))
+
+
 def _identity_of(board: Board, against: str, model: Model) -> tuple[str | None, str | None]:
     """Return the identity of the model to compare with, or why there is none; neither if there are no results of it.
 
@@ -101,11 +139,17 @@ def _identity_of(board: Board, against: str, model: Model) -> tuple[str | None, 
     if of_id:
         several = f"{len(of_id)} models of other weights or settings are stored as {against}"
         return None, f"{several}; score each release with a --name of its own"
-    return None, f"{against} has the same weights and settings, by their hashes" if is_there else None
+    return (
+        None,
+        f"{against} is this model, by the hash of its weights and settings, or at an endpoint of its name and address"
+        if is_there
+        else None,
+    )
 
 
 def _identities(profile: Profile) -> frozenset[str]:
-    return frozenset(identity for column in profile.columns for identity in column.rows)
+    # Also of models that have no value of any headline, as where no answer could be read.
+    return frozenset(profile.rows).union(*(column.rows for column in profile.columns))
 
 
 def _results(board: Board, profile: Profile, identity: str) -> list[Entry]:
@@ -118,7 +162,7 @@ def _results(board: Board, profile: Profile, identity: str) -> list[Entry]:
     own = (row.entry for table in tables for row in table.rows if row.identity == identity)
     extents = {entry.match.extent for entry in shown}
     found = {(entry.origin, entry.place): entry for entry in (*shown, *own)}
-    return [entry for entry in found.values() if entry.match.extent in extents]
+    return [entry for entry in found.values() if not extents or entry.match.extent in extents]
 
 
 def _of_benchmark(
@@ -140,6 +184,7 @@ def _of_benchmark(
         rank=None if rank is None else Rank(best=rank.best, worst=rank.worst, n_ranked=rank.n_ranked),
         why_unranked=placing(board, profile, model.id, row).removeprefix("no rank: ") if rank is None else None,
         beats_useless=model.identity_sha256 not in profile.below,
+        why_below=profile.below.get(model.identity_sha256),
         is_below=row is not None and row.is_below and row.unranked == row.shut,
         is_other_below=other in profile.below,
         why_not_compared=None if is_compared else why_not_compared,

@@ -183,7 +183,7 @@ def _folded(part: Profile) -> tuple[str, str, tuple[str, ...]]:
     n_ranked = len({row.identity for table in tables for row in table.ranked} & newest)
     if part.scope.is_retired:
         note = "this version of the data is retired"
-    elif not n_ranked and newest <= part.below:
+    elif not n_ranked and newest <= part.below.keys():
         note = "none is shown to beat a useless predictor"
     elif n_ranked == 1:
         note = "one can be ranked, with nobody to compare it with"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple
 from functools import partial
@@ -11,14 +12,15 @@ from leaderboard.model_facts import display_name
 from leaderboard.pages.markup import number, source_markdown
 from leaderboard.pages.table_files import escape, latex_row, latex_table, markdown_table
 from leaderboard.ranking.rank_ranges import RankRange, rank_words
-from schemas.documents.model_summary import BenchmarkSummary, MeasureValue, ModelSummary
+from schemas.documents.model_summary import BenchmarkSummary, MeasureValue, MissingOfGroup, ModelSummary
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _NONE = "none: "
 _MOST_GROUPS = 3
-_STANDS_OUT = 1.1
+_STANDS_OUT = 4.0
+"""Number of standard errors from which a group is named, the largest of many, of items that depend on each other."""
 _HEADINGS = ("value", "95 % interval", "ideal", "useless predictor")
 _ID = "id of the measure"
 """What options such as ``--fail-under`` take."""
@@ -56,16 +58,27 @@ def missing_text(benchmark: BenchmarkSummary) -> str:
     kinds = {"refused": benchmark.n_refused, "unread": benchmark.n_unparsed, "failed": benchmark.n_failed}
     why = ", ".join(f"{n:,} {kind}" for kind, n in kinds.items() if n)
     text = f"{benchmark.n_missing:,} of {benchmark.n_items:,} items have no score ({why})"
-    shares = {one: (one.n_refused + one.n_unparsed + one.n_failed) / one.n_items for one in benchmark.missing_of_groups}
-    # Groups that lack as many as all do say nothing of whom a model refuses.
-    apart = [one for one in shares if shares[one] > _STANDS_OUT * benchmark.n_missing / benchmark.n_items]
-    most = sorted(apart, key=lambda one: (-shares[one], one.name, one.value))[:_MOST_GROUPS]
-    named = ", ".join(
-        f"{one.name} {one.value} {one.n_refused + one.n_unparsed + one.n_failed} of {one.n_items}" for one in most
-    )
-    if named:
-        return f"{text}; most: {named}"
-    return f"{text}; alike in all groups" if shares else text
+    apart = {one: _deviation(one, benchmark.missing_of_groups) for one in benchmark.missing_of_groups}
+    most = sorted((one for one in apart if apart[one] > _STANDS_OUT), key=lambda one: -apart[one])[:_MOST_GROUPS]
+    if most:
+        named = (f"{one.n_missing:,} of {one.n_items:,} with {one.name} {one.value} in {one.config}" for one in most)
+        return f"{text}; more than in other groups: {', '.join(named)}"
+    return f"{text}; no group stands out" if apart else text
+
+
+def _deviation(group: MissingOfGroup, groups: Iterable[MissingOfGroup]) -> float:
+    """Return by how many standard errors a group lacks more than the others of its kind in its config together.
+
+    This is the test of two proportions with a common variance; that items in clusters depend on each other, the limit
+    allows for, and not the test.
+    """
+    others = [one for one in groups if (one.config, one.name) == (group.config, group.name) and one is not group]
+    n_missing, n_items = sum(one.n_missing for one in others), sum(one.n_items for one in others)
+    if not n_items:
+        return 0.0
+    share = (group.n_missing + n_missing) / (group.n_items + n_items)
+    variance = share * (1 - share) * (1 / group.n_items + 1 / n_items)
+    return 0.0 if variance == 0 else (group.n_missing / group.n_items - n_missing / n_items) / math.sqrt(variance)
 
 
 def conditions(benchmark: BenchmarkSummary) -> str:

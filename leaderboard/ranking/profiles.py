@@ -248,10 +248,10 @@ class Profile:
         return {row.identity: row for row in self.table.rows}
 
     @cached_property
-    def below(self) -> frozenset[str]:
-        """The identities of the models that are not shown to beat a useless predictor in a table of the profile."""
+    def below(self) -> Mapping[str, str]:
+        """Why models are not shown to beat a useless predictor in a table of the profile, by their identities."""
         rows = [*self.table.rows, *(row for column in self.columns for row in column.rows.values())]
-        return frozenset(row.identity for row in rows if row.is_below)
+        return {row.identity: row.shut for row in rows if row.shut is not None}
 
     @cached_property
     def _entries(self) -> tuple[Entry, ...]:

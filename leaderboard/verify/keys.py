@@ -214,7 +214,10 @@ class KeyCheck:
                 f"{self._where}: the signature names {signature.n_items} items of {name}, which has {ours.n_items} "
                 "others; run the model again"
             )
-        asked = f"{signature.n_items:,} of {ours.n_items:,} items"
+        # Of more items than are asked by default, those are enough.
+        enough = ours.n_items if limited is None else limited.n_items
+        n_whole = enough if signature.n_items < enough else ours.n_items
+        asked = f"{signature.n_items:,} of {n_whole:,} items of {signature.config}"
         return Match("slice", f"a limited run, of {asked}: ask all of them")
 
     def add(self, records: RecordColumns, facts_sha256: str | None) -> None:

@@ -18,6 +18,7 @@ from biasboard.ground.memory import Memory, machine_memory
 from biasboard.ground.plain_text import listed, printable
 from biasboard.ground.progress import steps
 from biasboard.ground.strict_json import JsonValue
+from evaluators.runs.measure.recording import is_unreadable
 from evaluators.task import load_task
 from leaderboard.verify.entries import (
     TEXTS_ELSEWHERE,
@@ -237,8 +238,10 @@ def warnings_of(entry: Entry) -> Iterator[str]:
     """Yield everything about a valid result that readers of its numbers should know."""
     if entry.match.reason is not None:
         yield entry.match.reason
+    if is_unreadable(entry.result):
+        yield "none of its answers could be read, so that it has no value"
     if entry.result.model.identity is None:
-        yield "the identity of its model is a claim: the result does not say what the hash was taken of"
+        yield "which model answered is the word of who ran it: an endpoint shows no weights, or no hashes are named"
     if entry.claim not in (None, TEXTS_ELSEWHERE):
         yield f"{REPORTED}: {entry.claim}"
     if entry.result.withheld is not None:

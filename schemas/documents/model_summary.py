@@ -90,8 +90,9 @@ class MeasureValue(Document):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingOfGroup(Document):
-    """How many items of a group have no score, and why."""
+    """How many items of a group in a config have no score, and why."""
 
+    config: Text
     name: Text
     """What is grouped by, such as the pronoun."""
     value: Text
@@ -100,6 +101,11 @@ class MissingOfGroup(Document):
     n_unparsed: Count
     n_failed: Count
 
+    @property
+    def n_missing(self) -> int:
+        """Number of items without a score."""
+        return self.n_refused + self.n_unparsed + self.n_failed
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateOutcome(Document):
@@ -107,6 +113,10 @@ class GateOutcome(Document):
 
     gate: Text
     """As the user gave it."""
+    benchmark: Name
+    measure: Name | None
+    """None for the share of missing answers, and for a comparison that could not be made."""
+    limit: float
     passed: bool
     value: float | None
     """The number that decides; None if it is unknown."""
@@ -160,10 +170,12 @@ class BenchmarkSummary(Document):
     """Number of items whose answer could not be read."""
     n_failed: Count
     n_items: Count
+    why_below: Text | None = None
+    """Why it is not shown to do better than a useless predictor; None if it is."""
     not_measured: tuple[Name, ...] = ()
     """Headline measures of which the other model has a value, and this one has none."""
     missing_of_groups: tuple[MissingOfGroup, ...] = ()
-    """The same by groups, if any item has no score: whom a model refuses is a bias too. Cards do not have it."""
+    """The same by groups, if any item has no score: whom a model refuses is a bias too."""
 
     @override
     def problems(self) -> Iterator[str]:

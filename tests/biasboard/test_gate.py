@@ -146,10 +146,10 @@ def test_a_limit_that_decides_nothing_is_refused(text: str, message: str) -> Non
 
 
 def test_a_coin_and_answers_of_earlier_calls_decide_only_if_they_may() -> None:
-    coin = replace(OF_BENCHMARK, beats_useless=False)
+    coin = replace(OF_BENCHMARK, beats_useless=False, why_below="accuracy 0.5 is a coin's")
     found = decided(KNOWN, 0.7, of=coin)
     assert not found.passed
-    assert "not shown to beat a useless predictor, which is even too; gate another" in str(found.reason)
+    assert "not shown to beat a useless predictor: accuracy 0.5 is a coin's; what a coin" in str(found.reason)
     (allowed,) = decided(KNOWN, 0.7, of=coin, allow=("useless",)).warnings
     assert "not shown to beat a useless predictor" in allowed
     assert not decided(KNOWN, 0.7).warnings
@@ -170,9 +170,9 @@ def test_few_answers_decide_only_if_they_may_and_never_if_all_are_alike() -> Non
     assert not decided(few, 0.75, of_some, allow=("limited",)).passed
     alike = ranging(KNOWN, 0.8, 0.8)
     found = decided(alike, 0.7, of_some, allow=("limited",))
-    assert "these few answers are all alike" in str(found.reason)
+    assert "because no cluster of these few items changes it" in str(found.reason)
     (warning,) = decided(alike, 0.7).warnings
-    assert "no interval, because no items differ" in warning
+    assert "no interval, because no cluster of items changes it" in warning
 
 
 def test_a_benchmark_may_lack_so_many_answers() -> None:
@@ -204,6 +204,7 @@ def test_a_measure_that_was_not_asked_does_not_pass() -> None:
         ({"lead": -0.01, "low": None, "high": None}, {}, {}, False, None),
         (None, {}, {}, False, None),
         ({"lead": 0.1, "low": 0.01, "high": 0.19}, {"is_whole": False}, {}, False, None),
+        ({"lead": 0.1, "low": 0.01, "high": 0.19}, {"beats_useless": False}, {}, False, -0.01),
         ({"lead": 0.1, "low": 0.01, "high": 0.19}, {"is_whole": False}, {"allow": ("limited",)}, True, -0.01),
     ],
 )

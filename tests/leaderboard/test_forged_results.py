@@ -247,7 +247,7 @@ def test_a_result_whose_model_nobody_here_can_identify_is_a_claim(
 def test_the_hash_of_an_endpoint_is_a_claim_that_readers_are_warned_of(places: Places, tmp_path: Path) -> None:
     found = verdict(forge(places, tmp_path / "a", **told(identity=None, **AT_ENDPOINT)), places)
     assert found.state == "accepted with warnings"
-    assert "the identity of its model is a claim" in " ".join(found.warnings)
+    assert "which model answered is the word of who ran it" in " ".join(found.warnings)
 
 
 def test_own_runs_may_have_any_name(places: Places, tmp_path: Path) -> None:

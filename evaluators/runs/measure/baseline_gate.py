@@ -142,7 +142,7 @@ class GateStanding:
         lead = next(lead for lead in self.judged if not lead.is_above)
         judgement = f"{name} {self.metric.value:.3f}"
         if self.worst is not None and self.metric.value - self.worst >= _SHOWN:
-            judgement += f", or {self.worst:.3f} with missing answers as wrong ones,"
+            judgement = f"{name} {self.worst:.3f} with missing answers as wrong ones ({self.metric.value:.3f} without)"
         baseline = f"the baseline {lead.baseline} ({lead.value:.3f})"
         if lead.low is None or lead.high is None:
             return f"{judgement} cannot be compared with {baseline}: there are too few clusters for an interval"

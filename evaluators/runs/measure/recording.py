@@ -1,7 +1,4 @@
-"""Turns requests and responses into records, and reports those that failed or could not be read.
-
-Reports answers of a run that could not be read, with an example and advice.
-"""
+"""Turns requests and responses into records, and reports those that failed or could not be read."""
 
 from __future__ import annotations
 
@@ -348,8 +345,9 @@ def early_look(
         if model.endpoint != "baseline" and all(read.status in ("unparsed", "refused") for read in reads):
             counted = ", ".join(f"{n} {status}" for status, n in Counter(read.status for read in reads).most_common())
             print(
-                f"warning: none of the first {len(reads)} answers could be read ({counted}): {example}; the run goes "
-                f"on; to save its time, stop it with Ctrl-C and {advice()}",
+                f"warning: {plan.signature.dataset} {plan.selection.config}, prompt {plan.prompt.id}: none of the "
+                f"first {len(reads)} answers could be read ({counted}): {example}; the run goes on; to save its time, "
+                f"stop it with Ctrl-C and {advice()}",
                 file=sys.stderr,
             )
         return True

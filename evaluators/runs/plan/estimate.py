@@ -23,6 +23,8 @@ _BYTES_PER_ANSWER = 190
 _BYTES_PER_OPTION = 30
 _BYTES_PER_TOKEN = 4
 _PAGE_OVERHEAD = 1.1
+_WIDTH_OF_FILES = 200
+"""Columns of a table that goes into a file."""
 _Counts: TypeAlias = tuple[TokenCount | None, TokenCount | None, bool]
 """The tokens to be sent and generated, the same or an upper bound of them, each None if it is unknown; and True if the
 backend could only bound them by bytes."""
@@ -256,7 +258,9 @@ def _print_table(model: str, estimates: Sequence[Estimate]) -> None:
         table.add_column(headings[number], justify="left" if number < 3 else "right", overflow="fold")
     for row in rows:
         table.add_row(*(row[number] for number in told))
-    Console().print(table)
+    console = Console()
+    # Where nobody looks at it, as in the log of a job, a name in pieces could be neither read nor copied.
+    (console if console.is_terminal else Console(width=_WIDTH_OF_FILES)).print(table)
 
 
 def _in_all(estimates: Sequence[Estimate]) -> Estimate:
