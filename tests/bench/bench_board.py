@@ -70,8 +70,8 @@ def write_datasets(folder: Path) -> None:
         path = f"data/{config}/test-00000-of-00001.parquet"
         row_files.write_rows(folder / "gifi" / path, list(items), type(items[0]))
         digest = row_files.content_sha256(items)
-        told = {"config": config, "item_shape": shape, "path": path, "n_items": len(items), "content_sha256": digest}
-        splits.append(replace(manifest.splits[0], **told))
+        split = replace(manifest.splits[0], config=config, item_shape=shape, path=path)
+        splits.append(replace(split, n_items=len(items), content_sha256=digest))
     told = replace(manifest, name="gifi", benchmark="gifi", splits=tuple(splits))
     told = replace(told, content_sha256=strict_json.sha256([split.content_sha256 for split in splits]))
     strict_json.write(folder / "gifi" / "dataset.json", contract.dump(told))

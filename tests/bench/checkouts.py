@@ -9,6 +9,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -35,14 +36,16 @@ def taken(checkout: Path, *words: object, **variables: str | Path) -> Taken:
     """Run Python in a checkout, with nothing remembered from before unless a variable says otherwise."""
     given = {"BIASBOARD_MEMORY": "off", **variables, "PYTHONPATH": checkout}
     environment = {**os.environ, **{name: str(value) for name, value in given.items()}}
-    start = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, *map(str, words)], cwd=checkout, env=environment, stdout=subprocess.DEVNULL
-    )
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0
-    return Taken(used.ru_utime + used.ru_stime, time.perf_counter() - start, used.ru_maxrss / 1000)
+    command = [sys.executable, *map(str, words)]
+    with tempfile.TemporaryFile() as said:
+        start = time.perf_counter()
+        process = subprocess.Popen(command, cwd=checkout, env=environment, stdout=said, stderr=said)
+        _, status, used = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        said.seek(0)
+        assert process.returncode == 0, said.read().decode()
+    return Taken(used.ru_utime + used.ru_stime, wall, used.ru_maxrss / 1000)
 
 
 def compare(label: str, call: Callable[[Path], float], rounds: int = ROUNDS) -> None:
