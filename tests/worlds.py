@@ -37,9 +37,9 @@ FORBIDDEN = {"redistributable": False, "licence": "CC-BY-ND-4.0"}
 """Terms of a dataset whose texts may not be shown."""
 
 
-def copy_site(folder: Path) -> Path:
+def copy_site(folder: Path, checkout: Path = REPOSITORY) -> Path:
     """Copy the settings and the hand-written pages to ``site`` in a folder, and return it."""
-    return shutil.copytree(REPOSITORY / "site", folder / "site", ignore=shutil.ignore_patterns("_build"))
+    return shutil.copytree(checkout / "site", folder / "site", ignore=shutil.ignore_patterns("_build"))
 
 
 def table_rows(view: View, stem: str) -> list[Line]:

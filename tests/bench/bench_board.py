@@ -1,9 +1,8 @@
 """What the first and the second board of many results cost: ``make bench ARGS='-k bench_board'``.
 
 A quarter of the results each are answers to sentences with crossed clusters under two prompts, which are ranked, and to
-two tasks that are answered in text. With ``BEFORE=DIR``, another checkout of the repository, the boards are built there
-too, in turns with these, of results that the other code made. ``RESULTS`` is their number, 1,000 by default. The third
-board has one more model, with four results. CPU seconds count, those of all processes that a build starts.
+two tasks that are answered in text. Another checkout builds boards of results that its own code made. ``RESULTS`` is
+their number, 1,000 by default. The third board has one more model, with four results.
 """
 
 from __future__ import annotations
@@ -12,13 +11,9 @@ import ctypes
 import math
 import os
 import resource
-import shutil
-import statistics
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +25,12 @@ from evaluators.task import load_task, prompt_of
 from schemas.files import contract, row_files
 from schemas.folders.dataset_folder import read_manifest
 from schemas.lexicon import pronoun_families
+from tests.bench.checkouts import CHECKOUTS, ROUNDS, report, taken
 from tests.evaluators.logging_backend import LoggingBackend
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.evaluators.pronoun_records import problems, sentences
 from tests.leaderboard.gifi_results import TEMPLATES, chance
+from tests.worlds import copy_site
 
 ASKED = (
     ("made", "type2", "coreference", "intrinsic-v1"),
@@ -42,8 +39,6 @@ ASKED = (
     ("gifi", "math", "word_problem", "zero-shot-sampled-v1"),
 )
 """Dataset, config, task and prompt."""
-REPOSITORY = Path(__file__).parents[2]
-ROUNDS = 3
 
 
 @dataclass
@@ -75,16 +70,8 @@ def write_datasets(folder: Path) -> None:
         path = f"data/{config}/test-00000-of-00001.parquet"
         row_files.write_rows(folder / "gifi" / path, list(items), type(items[0]))
         digest = row_files.content_sha256(items)
-        splits.append(
-            replace(
-                manifest.splits[0],
-                config=config,
-                item_shape=shape,
-                path=path,
-                n_items=len(items),
-                content_sha256=digest,
-            )
-        )
+        split = replace(manifest.splits[0], config=config, item_shape=shape, path=path)
+        splits.append(replace(split, n_items=len(items), content_sha256=digest))
     told = replace(manifest, name="gifi", benchmark="gifi", splits=tuple(splits))
     told = replace(told, content_sha256=strict_json.sha256([split.content_sha256 for split in splits]))
     strict_json.write(folder / "gifi" / "dataset.json", contract.dump(told))
@@ -105,12 +92,10 @@ def make_results(folder: Path, first_model: int, n_models: int) -> None:
             (finished.folder / "responses.sqlite").unlink()
 
 
-def seconds(checkout: Path, *arguments: str | Path, memory: str | Path = "off") -> float:
+def seconds(checkout: Path, *words: object, memory: str | Path = "off") -> float:
     """Return the CPU seconds of a command and of every process that it started, also of those that outlive it."""
-    environment = os.environ | {"PYTHONPATH": str(checkout), "BIASBOARD_MEMORY": str(memory), "OMP_NUM_THREADS": "1"}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [sys.executable, *map(str, arguments)]
-    subprocess.run(command, cwd=checkout, env=environment, capture_output=True, check=True)
+    taken(checkout, *words, BIASBOARD_MEMORY=memory, OMP_NUM_THREADS="1")
     while True:
         try:
             os.wait()
@@ -124,36 +109,25 @@ def bench_board(tmp_path: Path) -> None:
     adopt_orphans = 36  # PR_SET_CHILD_SUBREAPER: a server of processes ends after the build that started it.
     ctypes.CDLL(None).prctl(adopt_orphans, 1, 0, 0, 0)
     n_models = int(os.environ.get("RESULTS", "1000")) // len(ASKED)
-    checkouts = [*map(Path, filter(None, [os.environ.get("BEFORE")])), REPOSITORY]
-    homes = {checkout: tmp_path / str(number) for number, checkout in enumerate(checkouts)}
+    homes = {checkout: tmp_path / str(number) for number, checkout in enumerate(CHECKOUTS)}
     for checkout, home in homes.items():
-        home.mkdir()
-        made = seconds(checkout, __file__, home, "0", str(n_models))
+        made = seconds(checkout, __file__, home, 0, n_models)
         print(f"\n{n_models * len(ASKED)} results took {made:.0f} s to make", end="")
-    taken: dict[str, dict[Path, list[float]]] = {
-        kind: {checkout: [] for checkout in checkouts} for kind in ("first", "second", "third")
-    }
+    rounds: dict[str, list[list[float]]] = {"first": [], "second": [], "third": []}
     for number in range(ROUNDS):
-        for kind, of_kind in taken.items():
+        for kind, of_kind in rounds.items():
+            of_round = []
             for checkout, home in homes.items():
-                round_of = home / f"round-{number}"
-                if kind == "first":
-                    ignored = shutil.ignore_patterns("_build")
-                    shutil.copytree(checkout / "site", round_of / "site", ignore=ignored)
                 if kind == "third":
-                    seconds(checkout, __file__, home, str(n_models + number), str(n_models + number + 1))
+                    seconds(checkout, __file__, home, n_models + number, n_models + number + 1)
+                folder = home / f"round-{number}"
+                site = copy_site(folder, checkout) if kind == "first" else folder / "site"
                 folders = ("--runs", home / "runs", "--results", home / "none", "--datasets", home / "datasets")
-                options = ("--keys", home / "none", "--site", round_of / "site")
-                memory = round_of / "memory"
-                of_kind[checkout].append(
-                    seconds(checkout, "-m", "leaderboard", "build", *folders, *options, memory=memory)
-                )
-    for kind, of_kind in taken.items():
-        medians = [statistics.median(values) for values in of_kind.values()]
-        print(f"\n{kind} board: {' before, '.join(f'{median:.1f} s' for median in medians)} of CPU", end="")
-        for earlier, later in pairwise(of_kind.values()):
-            ratios = sorted(now / before for before, now in zip(earlier, later, strict=True))
-            print(f"; ratio {statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})", end="")
+                words = ("-m", "leaderboard", "build", *folders, "--keys", home / "none", "--site", site)
+                of_round.append(seconds(checkout, *words, memory=folder / "memory"))
+            of_kind.append(of_round)
+    for kind, of_kind in rounds.items():
+        report(f"{kind} board, seconds of CPU", of_kind)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ Each corrected measure stands beside the paper's formula. ``make bench ARGS='-k 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -31,6 +31,7 @@ CLASSES = (
     *([10] * 10, [*range(10, 101, 10)], [100] * 10),
 )
 """Numbers of items per class."""
+OF_LABELS = ("rsd_paper", "rsd", "cobias_paper", "cobias", "gini", "squared_cv")
 RNG = np.random.default_rng(28)
 
 
@@ -143,61 +144,34 @@ def described(sizes: Sequence[int]) -> str:
     return f"{len(sizes)} classes of {items} items"
 
 
-class Line(NamedTuple):
-    """What a measure does in one setting."""
+def print_line(measure: str, setting: str, draw: Callable[[float, float], Drawn | None]) -> None:
+    """Print what a measure does in one setting.
 
-    measure: str
-    setting: str
-    bias_even: float
-    shown_even: float
-    """As ``bias_even``, of values that end at the ideal."""
-    bias_uneven: float
-    coverage: float
-    """Smallest share of intervals that contain the truth, of uneven models with accuracies from .4 to .8."""
-    false_differences: float
-    sd_even: float
-    sd_uneven: float
-    found: float
-    """Share of cases in which an even model and one with a spread of .1 are told apart, both with an accuracy of .6."""
-
-    def __str__(self) -> str:
-        numbers = (
-            f"even {self.bias_even:+.3f} ({self.shown_even:+.3f})  uneven {self.bias_uneven:+.3f}  "
-            f"covers {self.coverage:4.0%}  false {self.false_differences:5.1%}  "
-            f"sd {self.sd_even:.3f} {self.sd_uneven:.3f}  found {self.found:4.0%}"
-        )
-        return f"{self.measure:12} {self.setting:36} {numbers}"
-
-
-def line(measure: str, setting: str, draw: Callable[[float, float], Drawn | None]) -> Line:
+    These are the largest bias of even models (in brackets, of values that end at the ideal) and of uneven ones; the
+    smallest coverage of uneven ones with accuracies from .4 to .8; how often two even models are told apart; standard
+    deviations; and how often an even model and one with a spread of .1, both with an accuracy of .6, are told apart.
+    """
     drawn = {(a, s): made for a in ACCURACIES for s in SPREADS if (made := draw(a, s)) is not None}
     even = {accuracy: made for (accuracy, spread), made in drawn.items() if spread == 0}
     uneven = [made for (_, spread), made in drawn.items() if spread > 0]
     again = draw(0.6, 0.0)
     assert again is not None
-    return Line(
-        measure,
-        setting,
-        max((made.bias for made in even.values()), key=abs),
-        max((made.shown_bias for made in even.values()), key=abs),
-        max((made.bias for made in uneven), key=abs),
-        min(made.coverage for (a, spread), made in drawn.items() if spread > 0 and 0.4 <= a <= 0.8),
-        max(told_apart(even[a], again if a == b else even[b]) for a, b in UNLIKE),
-        float(even[0.6].values.std()),
-        float(drawn[0.6, 0.1].values.std()),
-        told_apart(even[0.6], drawn[0.6, 0.1]),
+    bias, shown, of_uneven = (
+        max(biases, key=abs)
+        for biases in (
+            [made.bias for made in even.values()],
+            [made.shown_bias for made in even.values()],
+            [made.bias for made in uneven],
+        )
     )
-
-
-def lines() -> Iterator[Line]:
-    for measure in ("gdr_paper", "gdr", "pe_paper", "pe"):
-        for n_texts in (44, 200, 480):
-            for difficulty in (0.0, 1.0):
-                texts = f"{n_texts} texts, {'unlike' if difficulty else 'alike'}"
-                yield line(measure, texts, partial(families, n_texts, difficulty, measure))
-    for measure in ("rsd_paper", "rsd", "cobias_paper", "cobias", "gini", "squared_cv"):
-        for sizes in CLASSES:
-            yield line(measure, described(sizes), partial(classes, sizes, measure))
+    coverage = min(made.coverage for (a, spread), made in drawn.items() if spread > 0 and 0.4 <= a <= 0.8)
+    false = max(told_apart(even[a], again if a == b else even[b]) for a, b in UNLIKE)
+    print(
+        f"{measure:12} {setting:36} even {bias:+.3f} ({shown:+.3f})  uneven {of_uneven:+.3f}  covers {coverage:4.0%}  "
+        f"false {false:5.1%}  sd {even[0.6].values.std():.3f} {drawn[0.6, 0.1].values.std():.3f}  "
+        f"found {told_apart(even[0.6], drawn[0.6, 0.1]):4.0%}",
+        flush=True,
+    )
 
 
 def suites(measure: str, n_tasks: int = 20, n: int = 500) -> tuple[float, float]:
@@ -219,8 +193,14 @@ def suites(measure: str, n_tasks: int = 20, n: int = 500) -> tuple[float, float]
 def bench_evenness() -> None:
     """The corrected measures are within .02 of the truth, and tell two even models apart in at most 5 %."""
     print()
-    for measured in lines():
-        print(measured, flush=True)
-    for measure in ("rsd_paper", "rsd", "cobias_paper", "cobias", "gini", "squared_cv"):
+    for measure in ("gdr_paper", "gdr", "pe_paper", "pe"):
+        for n_texts in (44, 200, 480):
+            for difficulty in (0.0, 1.0):
+                texts = f"{n_texts} texts, {'unlike' if difficulty else 'alike'}"
+                print_line(measure, texts, partial(families, n_texts, difficulty, measure))
+    for measure in OF_LABELS:
+        for sizes in CLASSES:
+            print_line(measure, described(sizes), partial(classes, sizes, measure))
+    for measure in OF_LABELS:
         bias, share = suites(measure)
         print(f"{measure:12} {'mean over 20 tasks':36} even {bias:+.3f}  false {share:5.1%}", flush=True)

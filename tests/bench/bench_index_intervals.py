@@ -16,9 +16,10 @@ from scipy.special import ndtr, ndtri
 
 from biasboard.ground.columns import FloatArray
 from evaluators.statistics.evenness import N_FOLDS
-from evaluators.statistics.jackknife import STUDENT, Deviations, deviations_of, interval_of, joined, ratio
+from evaluators.statistics.jackknife import STUDENT, joined, one_value_each
 from evaluators.tasks.pronouns.family_rates import FAMILIES, evenness
 from tests.bench.bench_evenness import spread_out
+from tests.bench.simulated import Estimate
 
 N_DRAWN = 2000
 RNG = np.random.default_rng(28)
@@ -33,18 +34,12 @@ CONFIGS = {
 """Sizes of the clusters of recognition, and numbers of texts of the other three configs."""
 
 
-def mean(sums: FloatArray) -> FloatArray:
-    return ratio(sums[..., 0], sums[..., 1])
+def of_mean(values: FloatArray) -> Estimate:
+    return Estimate.of(one_value_each(values))
 
 
-def of_mean(values: FloatArray) -> Deviations:
-    deviations = deviations_of(np.stack([values, np.ones_like(values)], axis=1), mean)
-    assert isinstance(deviations, Deviations)
-    return deviations
-
-
-def of_families(sizes: Sequence[int], spread: float) -> tuple[float, Deviations]:
-    """Draw right answers of all families, and return their evenness with its deviations."""
+def of_families(sizes: Sequence[int], spread: float) -> Estimate:
+    """Draw right answers of all families, and estimate their evenness."""
     accuracies = spread_out(ACCURACY, spread, len(FAMILIES), 1)
     assert accuracies is not None
     n_texts = np.array(sizes)[:, None]
@@ -54,16 +49,7 @@ def of_families(sizes: Sequence[int], spread: float) -> tuple[float, Deviations]
     folds = np.eye(N_FOLDS)[np.arange(len(sizes)) % N_FOLDS]
     columns = [folds[..., None] * cells[:, None] for cells in (right, n_texts * np.ones_like(right))]
     sums = np.concatenate([column.reshape(len(sizes), -1) for column in columns], axis=1)
-    aggregate = partial(evenness, ddof=1)
-    deviations = deviations_of(sums, aggregate)
-    assert isinstance(deviations, Deviations)
-    return float(aggregate(sums.sum(axis=0))), deviations
-
-
-def covers(value: float, deviations: Deviations, truth: float) -> bool:
-    interval, _ = interval_of(value, deviations, minimum=0.0, maximum=1.0, method=STUDENT)
-    assert interval is not None
-    return interval.low <= truth <= interval.high
+    return Estimate.of(sums, partial(evenness, ddof=1))
 
 
 def index_covers(recognition: Sequence[int], n_problems: int, n_beginnings: int, n_prompts: int) -> bool:
@@ -75,15 +61,15 @@ def index_covers(recognition: Sequence[int], n_problems: int, n_beginnings: int,
     levels = LEVEL + 0.14 * of_texts
     shares = (RNG.random((2, n_prompts)) < SHARE).astype(float)
     # Measures of one config share its texts, so that their deviations are added cluster by cluster.
-    deviations = [*(part for _, part in measured), of_mean(levels.sum(axis=0)), *map(of_mean, shares)]
-    value = (sum(value for value, _ in measured) + levels.mean(axis=1).sum() + shares.mean(axis=1).sum()) / 7
+    parts = [*measured, of_mean(levels.sum(axis=0)), *map(of_mean, shares)]
     truth = sum(1 / (1 + (spread / ACCURACY) ** 2) for spread in SPREADS) + 3 * LEVEL + 2 * SHARE
-    return covers(float(value), joined([part * (1 / 7) for part in deviations]), truth / 7)
+    deviations = joined([part.deviations * (1 / 7) for part in parts])
+    return Estimate(sum(part.value for part in parts) / 7, deviations).covers(truth / 7, method=STUDENT)
 
 
 def suite_covers(n_tasks: int) -> bool:
     values = np.clip(0.6 + 0.15 * RNG.standard_normal(n_tasks), 0, 1)
-    return covers(float(values.mean()), of_mean(values), 0.6)
+    return of_mean(values).covers(0.6, method=STUDENT)
 
 
 def bench_index_intervals() -> None:

@@ -35,7 +35,7 @@ SHOWN = (0, 6, 13, 15, 19)
 @pytest.mark.parametrize(
     ("n_items", "spread"), tuple(product((150, 300, 500, 1_000, 2_000), (0.0, 1.0, 2.0, 3.0, 4.0)))
 )
-def test_pairs_and_copies(n_items: int, spread: float) -> None:
+def bench_pairs_and_copies(n_items: int, spread: float) -> None:
     rng = np.random.default_rng(1)
     n_alike, kappas, found = 0, [0.0], np.zeros(len(ACCURACIES))
     for _ in range(N_TABLES):
@@ -129,7 +129,7 @@ def disguised(odds: Odds, other: Odds, rng: np.random.Generator) -> Iterator[tup
     yield "mean with another model", odds / spread + other / other.std()
 
 
-def test_accepted_results_and_disguised_copies() -> None:
+def bench_accepted_results_and_disguised_copies() -> None:
     rng = np.random.default_rng(1)
     n_alike = n_pairs = 0
     found: dict[str, list[bool]] = defaultdict(list)

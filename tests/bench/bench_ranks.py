@@ -13,18 +13,9 @@ import numpy as np
 import pytest
 
 from biasboard.ground.columns import FloatArray, IntArray
-from evaluators.statistics.jackknife import (
-    STUDENT,
-    WILSON,
-    Crossing,
-    Deviations,
-    deviations_of,
-    interval_of,
-    one_value_each,
-    ratio,
-)
-from evaluators.statistics.record_tables import mean
-from leaderboard.ranking.rank_ranges import Contender, Ranking, rank
+from evaluators.statistics.jackknife import STUDENT, WILSON, Crossing, one_value_each, ratio
+from leaderboard.ranking.rank_ranges import Ranking
+from tests.bench.simulated import Estimate, ranked
 
 N_DRAWN = 400
 PER_CELL = 2
@@ -132,12 +123,8 @@ def bench_intervals_cover(design: tuple[int, int, int]) -> None:
                 cells = Design.of(*design, rng)
                 sums = _answers(cells, np.array(quality), sizes, rng)
                 for name, measured in METRICS.items():
-                    deviations = deviations_of(sums, measured.aggregate, cells.crossing)
-                    value = float(measured.aggregate(sums.sum(axis=0)))
-                    limits = {"minimum": measured.minimum, "method": measured.method}
-                    interval, _ = interval_of(value, deviations, **limits)  # type: ignore[arg-type]
-                    assert interval is not None
-                    hits[name] += interval.low <= truths[name] <= interval.high
+                    found = Estimate.of(sums, measured.aggregate, cells.crossing)
+                    hits[name] += found.covers(truths[name], minimum=measured.minimum, method=measured.method)
             for name, n in hits.items():
                 covered[name].append(n / N_DRAWN)
         print(f"\n{design[0]} x {design[1]}, effects of {named}: ", end="")
@@ -148,9 +135,7 @@ def bench_intervals_cover(design: tuple[int, int, int]) -> None:
     assert all(min(rates) > 0.91 for rates in worst.values())
 
 
-def _table(
-    design: Design, qualities: Sequence[float], rng: np.random.Generator, copies: int = 0
-) -> tuple[dict[str, float], Ranking]:
+def _table(design: Design, qualities: Sequence[float], rng: np.random.Generator, copies: int = 0) -> Ranking:
     """Rank models by worst-group accuracy; ``copies`` of the first one have its answers but for one item."""
     shared = [rng.normal(size=(2, int(factor.max()) + 1)) for factor in (design.pairs, design.frames)]
     tables = []
@@ -164,13 +149,7 @@ def _table(
         sybil[number, 0] = PER_CELL - sybil[number, 0]
         tables.append(sybil)
     aggregate = METRICS["worst-group accuracy"].aggregate
-    values = {str(number): float(aggregate(sums.sum(axis=0))) for number, sums in enumerate(tables)}
-    candidates = []
-    for sums, (name, value) in zip(tables, values.items(), strict=True):
-        deviations = deviations_of(sums, aggregate, design.crossing)
-        assert isinstance(deviations, Deviations)
-        candidates.append(Contender(name=name, worst=value, best=value, value=value, deviations=deviations))
-    return values, rank(candidates, ideal=1.0)
+    return ranked([Estimate.of(sums, aggregate, design.crossing) for sums in tables])
 
 
 @pytest.mark.parametrize("design", DESIGNS, ids=lambda design: f"{design[0]} x {design[1]}")
@@ -179,7 +158,7 @@ def bench_equal_models_stay_together(design: tuple[int, int, int], n_models: int
     rng = np.random.default_rng(29)
     false, detectable = 0, []
     for _ in range(N_DRAWN):
-        _, ranking = _table(Design.of(*design, rng), [1.0] * n_models, rng)
+        ranking = _table(Design.of(*design, rng), [1.0] * n_models, rng)
         false += any(comparison.separable for comparison in ranking.comparisons)
         detectable.append(ranking.detectable or 0.0)
     print(
@@ -212,15 +191,8 @@ def bench_few_clusters(kind: str, n_clusters: int, n_models: int) -> None:
         for _ in range(N_DRAWN):
             scores = _scores(kind, n_clusters, n_models, rng)
             scores[:, 0] += lead
-            values = scores.mean(axis=0)
-            candidates = []
-            for number, (value, of_model) in enumerate(zip(values.tolist(), scores.T, strict=True)):
-                deviations = deviations_of(one_value_each(of_model), mean)
-                assert isinstance(deviations, Deviations)
-                candidates.append(
-                    Contender(name=str(number), worst=value, best=value, value=value, deviations=deviations)
-                )
-            separable = [one for one in rank(candidates, ideal=100.0).comparisons if one.separable]
+            ranking = ranked([Estimate.of(one_value_each(of_model)) for of_model in scores.T], ideal=100.0)
+            separable = [one for one in ranking.comparisons if one.separable]
             false += bool(separable) and not lead
             found += any("0" in (one.first, one.second) for one in separable) and bool(lead)
     print(
@@ -240,7 +212,7 @@ def bench_copies_change_no_rank() -> None:
         rng.bit_generator.state = state
         widths = []
         for _ in range(20):
-            _, ranking = _table(Design.of(*DESIGNS[0], rng), [0.6, 1.0, 1.4, 1.5, 2.0], rng, n_copies)
+            ranking = _table(Design.of(*DESIGNS[0], rng), [0.6, 1.0, 1.4, 1.5, 2.0], rng, n_copies)
             honest = ranking.ranges["3"]
             widths.append((honest.best, honest.worst))
         mean_range = np.mean(widths, axis=0)

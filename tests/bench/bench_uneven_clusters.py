@@ -15,31 +15,15 @@ import pytest
 
 from biasboard.ground.columns import FloatArray, IntArray
 from evaluators.statistics.evenness import N_FOLDS, deal
-from evaluators.statistics.jackknife import (
-    STUDENT,
-    WILSON,
-    Crossing,
-    Deviations,
-    deviations_of,
-    interval_of,
-    joined,
-    sum_by_cluster,
-)
+from evaluators.statistics.jackknife import STUDENT, WILSON, Crossing, joined, sum_by_cluster
 from evaluators.statistics.record_tables import mean
 from evaluators.tasks.pronouns.family_rates import FAMILIES, evenness
-from leaderboard.ranking.rank_ranges import Contender, Ranking, rank
+from tests.bench.simulated import Estimate, ranked
 
 N_DRAWN = 400
 N_COVERED = 2000
 # Texts of each pattern of sentences in gifi's recognition.
 PATTERNS = (4, 12, 4, 28, 20, 24, 16, 8, 20, 28, 12, 24)
-
-
-class Estimate(NamedTuple):
-    """The value of a model, and its deviations."""
-
-    value: float
-    deviations: Deviations
 
 
 Draw = Callable[[np.random.Generator, FloatArray], list[Estimate]]
@@ -57,12 +41,6 @@ def sizes_of(rng: np.random.Generator, n: int, spread: float) -> FloatArray:
     return rounded
 
 
-def estimate(sums: FloatArray, crossing: Crossing | None = None) -> Estimate:
-    deviations = deviations_of(sums, mean, crossing)
-    assert isinstance(deviations, Deviations)
-    return Estimate(float(mean(sums.sum(axis=0))), deviations)
-
-
 def one_factor(
     rng: np.random.Generator,
     leads: FloatArray,
@@ -77,7 +55,7 @@ def one_factor(
     estimates = []
     for lead in leads:
         means = 0.6 + lead + 0.1 * (shared + noise(rng, n, skewed)) + 0.3 * rng.normal(size=n) / np.sqrt(counts)
-        estimates.append(estimate(np.column_stack([means * counts, counts])))
+        estimates.append(Estimate.of(np.column_stack([means * counts, counts])))
     return estimates
 
 
@@ -95,7 +73,7 @@ def crossed(
         means = (
             0.6 + lead + effects[0][first] + effects[1][second] + 0.3 * rng.normal(size=len(first)) / np.sqrt(counts)
         )
-        estimates.append(estimate(np.column_stack([means * counts, counts]), crossing))
+        estimates.append(Estimate.of(np.column_stack([means * counts, counts]), crossing=crossing))
     return estimates
 
 
@@ -127,10 +105,7 @@ def uniform_families(rng: np.random.Generator, leads: FloatArray, *, sizes: Sequ
         owners = np.repeat(clusters, n)
         sums = sum_by_cluster(owners, columns.ravel(), right.ravel().astype(float), **shape)
         sums += sum_by_cluster(owners, columns.ravel() + N_FOLDS * n, 1.0, **shape)
-        aggregate = partial(evenness, ddof=1)
-        deviations = deviations_of(sums, aggregate, sizes=counts.astype(float))
-        assert isinstance(deviations, Deviations)
-        estimates.append(Estimate(float(aggregate(sums.sum(axis=0))), deviations))
+        estimates.append(Estimate.of(sums, partial(evenness, ddof=1), sizes=counts.astype(float)))
     return estimates
 
 
@@ -205,17 +180,6 @@ SETTINGS = {
 }
 
 
-def ranked(draw: Draw, rng: np.random.Generator, leads: FloatArray) -> Ranking:
-    estimates = draw(rng, leads)
-    return rank(
-        [
-            Contender(name=str(number), worst=one.value, best=one.value, value=one.value, deviations=one.deviations)
-            for number, one in enumerate(estimates)
-        ],
-        ideal=1.0,
-    )
-
-
 @pytest.mark.parametrize("n_models", [2, 6, 15])
 @pytest.mark.parametrize("named", SETTINGS)
 def bench_uneven_clusters(named: str, n_models: int) -> None:
@@ -223,11 +187,11 @@ def bench_uneven_clusters(named: str, n_models: int) -> None:
     false = found = 0
     rng = np.random.default_rng(17)
     for _ in range(N_DRAWN):
-        false += any(pair.separable for pair in ranked(setting.draw, rng, np.zeros(n_models)).comparisons)
+        false += any(pair.separable for pair in ranked(setting.draw(rng, np.zeros(n_models))).comparisons)
     leads = np.zeros(n_models)
     leads[0] = setting.lead
     for _ in range(N_DRAWN // 2):
-        comparisons = ranked(setting.draw, rng, leads).comparisons
+        comparisons = ranked(setting.draw(rng, leads)).comparisons
         found += any(pair.separable and "0" in (pair.first, pair.second) for pair in comparisons)
     print(f"\n{named} | {n_models} | {false / N_DRAWN:.3f} | {found / (N_DRAWN // 2):.3f}", end="")
     # Two standard errors above 6 %.
@@ -249,10 +213,7 @@ def bench_intervals_cover_uneven(kind: str) -> None:
             covered = 0
             for _ in range(N_COVERED):
                 sums = _answers(rng, n, spread, kind)
-                value = float(mean(sums.sum(axis=0)))
-                found, reason = interval_of(value, deviations_of(sums, mean), minimum=low, maximum=high, method=method)
-                assert found is not None, reason
-                covered += found.low <= truth <= found.high
+                covered += Estimate.of(sums).covers(truth, minimum=low, maximum=high, method=method)
             print(f"\n{kind} | {n} | {spread} | {covered / N_COVERED:.3f}", end="")
             assert covered / N_COVERED >= COVERED[kind] - 3 * np.sqrt(0.06 * 0.94 / N_COVERED)
 

@@ -15,7 +15,8 @@ from biasboard.ground.columns import FloatArray
 from evaluators.statistics.jackknife import Deviations, deviations_of
 from evaluators.statistics.record_tables import mean
 from leaderboard.ranking.rank_ranges import LEVEL, POWER, Bounds, Contender, Ranking, RankRange, bounds_of, rank
-from tests.bench.bench_uneven_clusters import SETTINGS, ranked
+from tests.bench.bench_uneven_clusters import SETTINGS
+from tests.bench.simulated import ranked
 from tests.schemas import examples
 
 N_CLUSTERS = 100
@@ -238,7 +239,7 @@ def separable(ranking: Ranking) -> set[frozenset[str]]:
 )
 def test_equal_models_are_rarely_told_apart_where_clusters_differ_in_size(named: str, n_models: int) -> None:
     rng = np.random.default_rng(10)
-    n_tables = sum(bool(separable(ranked(SETTINGS[named].draw, rng, np.zeros(n_models)))) for _ in range(N_TABLES))
+    n_tables = sum(bool(separable(ranked(SETTINGS[named].draw(rng, np.zeros(n_models))))) for _ in range(N_TABLES))
     assert n_tables <= stats.binom.ppf(0.999, N_TABLES, 1 - LEVEL)
 
 
