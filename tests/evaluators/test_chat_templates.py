@@ -59,31 +59,6 @@ def test_a_template_that_cannot_be_used_is_one_line(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "template", ["{{ bos_token }}{{ messages[0].content }}{{ eos_token }}", "{{ messages[0].content | tojson }}"]
-)
-def test_white_space_and_escapes_may_differ(folder: Path, template: str, tmp_path: Path) -> None:
-    for file in folder.iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
-    (tmp_path / "chat_template.jinja").write_text(template, encoding="utf-8")
-    assert load_tokenizer(str(tmp_path), chat=True).context_ids(' The "nurse"\n ')
-
-
-@pytest.mark.slow
-def test_a_template_that_fails_for_one_prompt_is_one_line(tmp_path: Path) -> None:
-    template = (
-        "{% if 'guard in' in messages[0].content %}{{ raise_exception('no') }}{% endif %}"
-        "{% if 'nurse in' not in messages[0].content %}{{ messages[0].content }}{% endif %}"
-    )
-    tokenizer = load_tokenizer(str(save_tokenizer(tmp_path, template=template)), chat=True)
-    assert tokenizer.context_ids("The baker in Rome")
-    with pytest.raises(ConfigError, match="chat template fails: TemplateError: no; leave out --chat"):
-        tokenizer.context_ids("The guard in Rome")
-    with pytest.raises(ConfigError, match="leaves out the prompt or a part of it: the text for 'The nurse in Rome'"):
-        tokenizer.context_ids("The nurse in Rome")
-
-
-@pytest.mark.slow
 def test_options_after_the_models_own_text_continue_its_message(folder: Path) -> None:
     question = GenerateRequest(prompt="Who left?", max_tokens=9)
     request = prompt_of(TASK, "cot-logprob-v1").following(question, " The nurse.")

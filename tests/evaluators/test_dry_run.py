@@ -156,14 +156,6 @@ def test_baselines_and_replays_take_no_tokens(dataset: Path, tmp_path: Path) -> 
     assert not (tmp_path / "none").exists()
 
 
-def test_a_cache_that_is_none_is_refused(dataset: Path, tmp_path: Path) -> None:
-    (tmp_path / "text").write_text("no database at all, but long enough to look like one" * 9)
-    command = ("run", "--dataset", dataset, "--out", tmp_path / "none", "--dry-run", "--cache", tmp_path / "text")
-    told = evaluators(*command, "--backend", "baseline", "--model", "uniform")
-    assert told.exit_code == 3
-    assert "not a usable response store" in told.stderr
-
-
 @pytest.mark.slow
 def test_an_endpoint_is_not_asked_and_the_price_is_that_of_the_tokens(
     dataset: Path, folder: Path, tokenizer: Tokenizer, tmp_path: Path

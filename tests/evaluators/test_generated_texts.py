@@ -10,12 +10,7 @@ import pytest
 from evaluators.backend import GenerateRequest
 from tests.evaluators.asking import all_answers_of
 from tests.evaluators.made_data import save_tiny_llama
-from tests.evaluators.plain_generation import (
-    decoded,
-    made_requests,
-    opened,
-    plain,
-)
+from tests.evaluators.plain_generation import decoded, made_requests, opened, plain
 
 torch = pytest.importorskip("torch", reason="the extra hf is not installed")
 transformers = pytest.importorskip("transformers", reason="the extra hf is not installed")
@@ -35,10 +30,7 @@ def test_stop_texts_end_an_answer_wherever_tokens_begin(tiny_llama: Path) -> Non
         # The random numbers must stay those of the request, so the plain loop is given the same one.
         stopped = replace(request, stop=("never in it", stop))
         expected = plain(backend, stopped).shown
-        n_needed = next(
-            (n for n in range(1, len(expected) + 1) if stop in decoded(backend, expected[:n])),
-            None,
-        )
+        n_needed = next((n for n in range(1, len(expected) + 1) if stop in decoded(backend, expected[:n])), None)
         (answer,) = all_answers_of(backend, [stopped])
         assert stop not in str(answer.text)
         if n_needed is None:
@@ -102,17 +94,13 @@ def test_the_room_of_the_model_ends_an_answer(tiny_llama: Path) -> None:
     assert any(246 < n < 256 for n in lengths), "no prompt nearly fills the model"
 
 
-def test_what_cannot_be_answered_fails_alone(tiny_llama: Path) -> None:
+def test_what_cannot_be_answered_fails_alone_and_everything_where_logits_are_no_numbers(tiny_llama: Path) -> None:
     backend = opened(tiny_llama)
     sound = GenerateRequest(prompt="The guard", max_tokens=3)
     requests = [replace(sound, max_tokens=0), sound, replace(sound, temperature=-1.0), replace(sound, top_p=0.0)]
     answers = all_answers_of(backend, requests)
     assert [answer.status for answer in answers] == ["failed", "answered", "failed", "failed"]
     assert answers[0].error == "max_tokens is 0, so nothing can be generated; ask for at least 1"
-
-
-def test_logits_that_are_no_numbers_are_failures(tiny_llama: Path) -> None:
-    backend = opened(tiny_llama)
     with torch.no_grad():
         backend.network.lm_head.weight.fill_(float("nan"))
     answers = all_answers_of(backend, made_requests(6))

@@ -57,43 +57,43 @@ TEMPLATES = {
     "another word": "{{ messages[-1].content | replace('nurse', 'guard') }}",
     "the prompt twice": f"{IF_KEYED}{PROMPT}{{% endif %}}{PROMPT}",
     "the day": f"{{% set now = strftime_now %}}{{{{ now('%d') }}}}{PROMPT}",
+    "a failure": f"{IF_KEYED}{{{{ raise_exception('no') }}}}{{% endif %}}{PROMPT}",
+    "a key for all prompts": f"{LONG}{PROMPT}",
 }
+SAID_OF = {"a failure": "fails: TemplateError: no; leave out --chat",
+    "a key for all prompts": "adds [0-9,]+ characters to every prompt, and at most 10,000"}  # fmt: skip
+
+
+@pytest.fixture
+def copy(tokenizer: Path, tmp_path: Path) -> Path:
+    """A tokenizer for a test to change."""
+    return Path(shutil.copytree(tokenizer, tmp_path / "copy"))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("template", TEMPLATES.values(), ids=TEMPLATES)
-def test_a_template_adds_the_same_to_every_prompt(tokenizer: Path, template: str, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(tokenizer, tmp_path / "copy"))
-    (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
-    with pytest.raises(
-        ConfigError, match=r"chat template (leaves out the prompt|adds another text to|fails: TypeError)"
-    ) as error:
-        ask_both(load_tokenizer(str(folder), chat=True))
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_a_template_adds_the_same_to_every_prompt_and_no_key_to_all(copy: Path, name: str) -> None:
+    (copy / "chat_template.jinja").write_text(TEMPLATES[name], encoding="utf-8")
+    said = SAID_OF.get(name, "(leaves out the prompt|adds another text to|fails: TypeError)")
+    with pytest.raises(ConfigError, match=f"chat template {said}") as error:
+        ask_both(load_tokenizer(str(copy), chat=True))
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.slow
-def test_a_template_adds_no_key_to_all_prompts(tokenizer: Path, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(tokenizer, tmp_path / "copy"))
-    (folder / "chat_template.jinja").write_text(f"{LONG}{PROMPT}", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"chat template adds [0-9,]+ characters to every prompt, and at most 10,000"):
-        load_tokenizer(str(folder), chat=True)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "template",
     [
+        "{{ bos_token }}{{ messages[0].content }}{{ eos_token }}",
         "{% for m in messages %}<|{{ m.role }}|>\n{{ m.content }}</s>\n{% endfor %}<|assistant|>\n",
         "{% for m in messages %}[INST] {{ m.content.strip() }} [/INST]{% endfor %}",
         "{{ strftime_now('%d %b %Y') }}{{ messages[-1].content | tojson }}",
         r"User: {{ messages[-1].content.strip().replace('\r\n', '\n').replace('\n\n', '\n') }}\n\nAssistant:",
     ],
 )
-def test_templates_of_the_field_are_taken(tokenizer: Path, template: str, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(tokenizer, tmp_path / "copy"))
-    (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
-    loaded = load_tokenizer(str(folder), chat=True, system_prompt="Be brief.")
+def test_templates_of_the_field_are_taken(copy: Path, template: str) -> None:
+    (copy / "chat_template.jinja").write_text(template, encoding="utf-8")
+    loaded = load_tokenizer(str(copy), chat=True, system_prompt="Be brief.")
     for prompt in (KEYED, OTHER, "  \n", "", 'Two\r\nlines.\n\n"A" or\tB?\n', "\u00dcber \U0001f600 <s>"):
         assert loaded.context_ids(prompt)
 
@@ -211,10 +211,9 @@ def rewrite(folder: Path, change: Callable[[Any], None]) -> None:
 
 
 @pytest.mark.parametrize(("change", "said"), RULES.values(), ids=RULES)
-def test_a_tokenizer_changes_no_text(tokenizer: Path, tmp_path: Path, change: Callable[[Any], None], said: str) -> None:
-    folder = Path(shutil.copytree(tokenizer, tmp_path / "copy"))
-    rewrite(folder, change)
-    loaded = load_tokenizer(str(folder))
+def test_a_tokenizer_changes_no_text(copy: Path, change: Callable[[Any], None], said: str) -> None:
+    rewrite(copy, change)
+    loaded = load_tokenizer(str(copy))
     for _ in ("first", "again"):
         with pytest.raises(ConfigError, match=f"the tokenizer('s)? {said}") as error:
             ask_both(loaded)
@@ -235,18 +234,14 @@ def test_a_tokenizer_changes_no_text(tokenizer: Path, tmp_path: Path, change: Ca
     ],
     ids=["a phrase", "a long word", "an unknown text", "marks", "white space", "a mask"],
 )  # fmt: skip
-def test_tokens_of_the_field_are_taken(
-    tokenizer: Path, tmp_path: Path, change: Callable[[Any], None], text: str, n_ids: int
-) -> None:
-    folder = Path(shutil.copytree(tokenizer, tmp_path / "copy"))
-    rewrite(folder, change)
-    assert len(load_tokenizer(str(folder)).context_ids(text)) == n_ids
+def test_tokens_of_the_field_are_taken(copy: Path, change: Callable[[Any], None], text: str, n_ids: int) -> None:
+    rewrite(copy, change)
+    assert len(load_tokenizer(str(copy)).context_ids(text)) == n_ids
 
 
-def test_signs_that_no_token_holds_may_be_lost(tokenizer: Path, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(tokenizer, tmp_path / "copy"))
-    rewrite(folder, no_sign)
-    loaded = load_tokenizer(str(folder))
+def test_signs_that_no_token_holds_may_be_lost(copy: Path) -> None:
+    rewrite(copy, no_sign)
+    loaded = load_tokenizer(str(copy))
     assert loaded.context_ids(KEYED) == loaded.context_ids(KEYED.replace("g", ""))
 
 
@@ -277,14 +272,13 @@ def hide_key(folder: Path) -> None:
 @pytest.mark.parametrize("backend", ["transformers", "T5", "masked", "clip"])
 def test_every_local_backend_refuses_a_key(backend: str, model: Path, tmp_path: Path) -> None:
     folder = tmp_path / "model"
-    if backend == "transformers":
-        shutil.copytree(model, folder)
-    elif backend == "T5":
-        save_two_parts(folder, "T5")
-    elif backend == "masked":
-        save_masked(folder)
-    else:
-        save_tiny_clip(folder)
+    makes: dict[str, Callable[[], object]] = {
+        "transformers": lambda: shutil.copytree(model, folder),
+        "T5": lambda: save_two_parts(folder, "T5"),
+        "masked": lambda: save_masked(folder),
+        "clip": lambda: save_tiny_clip(folder),
+    }
+    makes[backend]()
     name = "transformers" if backend == "T5" else backend
     prompt, options = ("", (KEYED, OTHER)) if backend == "clip" else (KEYED, (" A", " B"))
     request = ChoiceRequest(prompt=prompt, options=options, outcomes=options)

@@ -38,8 +38,13 @@ def made_files(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_revision_is_that_of_all_files_and_their_places(made_files: Path, tmp_path: Path) -> None:
-    before = folder_revision(made_files)
+def test_a_folder_is_named_without_its_path_and_known_by_all_files_and_their_places(
+    made_files: Path, tmp_path: Path
+) -> None:
+    found, before = find_model(str(made_files), None), folder_revision(made_files)
+    assert (found.location, found.public_name, found.default_id) == (str(made_files), "made-model", "local/made-model")
+    assert found.revision.startswith("sha256:")
+    assert (found.commit, found.identity) == (None, found.revision)
     # Hidden files are no part of a model, and neither is the name of its folder.
     (made_files / ".cache").mkdir()
     (made_files / ".cache/download.json").touch()
@@ -49,14 +54,6 @@ def test_a_revision_is_that_of_all_files_and_their_places(made_files: Path, tmp_
     moved = folder_revision(folder)
     (folder / "deeper/template.jinja").write_text("changed", encoding="utf-8")
     assert len({before, moved, folder_revision(folder)}) == 3
-
-
-def test_a_folder_is_named_without_its_path(made_files: Path) -> None:
-    found = find_model(str(made_files), None)
-    assert (found.location, found.public_name, found.default_id) == (str(made_files), "made-model", "local/made-model")
-    assert found.revision.startswith("sha256:")
-    assert found.commit is None
-    assert found.identity == found.revision
 
 
 def test_a_downloaded_model_is_known_by_its_commit_also_offline(made_files: Path, tmp_path: Path) -> None:
@@ -94,6 +91,9 @@ def test_a_folder_lacks_the_file_that_is_needed(made_files: Path) -> None:
         find_files(str(made_files), None, needed="adapter_config.json", what="adapter")
     (made_files / "config.json").unlink()
     with pytest.raises(ConfigError, match=r"has no config\.json"):
+        find_model(str(made_files), None)
+    (made_files / "a.Q4_K_M.gguf").touch()
+    with pytest.raises(ConfigError, match=r"weights in GGUF; serve it with llama\.cpp or vLLM, and score it with"):
         find_model(str(made_files), None)
 
 
@@ -311,9 +311,3 @@ def test_weights_whose_library_is_missing_are_refused_in_a_line(tiny_llama: Path
     folder = copy(tiny_llama, tmp_path / "model", quantization_config=settings)
     with pytest.raises(ConfigError, match="install what its quantisation by gptq needs, or ask it with --backend vllm"):
         open_backend(str(folder), CPU)
-
-
-def test_a_folder_with_gguf_alone_says_what_asks_it(tmp_path: Path) -> None:
-    (tmp_path / "a.Q4_K_M.gguf").touch()
-    with pytest.raises(ConfigError, match=r"weights in GGUF; serve it with llama\.cpp or vLLM, and score it with"):
-        find_model(str(tmp_path), None)

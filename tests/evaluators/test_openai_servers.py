@@ -442,7 +442,7 @@ WAYS: dict[str, Callable[[Body], bool]] = {
 
 
 @pytest.mark.parametrize("name", WAYS)
-def test_thinking_is_switched_off_in_the_way_of_the_endpoint(name: str) -> None:
+def test_thinking_is_switched_off_in_the_way_of_the_endpoint_or_it_is_told_that_none_works(name: str) -> None:
     def answer(sent: Body) -> Raw:
         return plain(choice(message={"content": "B"} | ({} if WAYS[name](sent) else {"reasoning": "Well"})))
 
@@ -451,9 +451,6 @@ def test_thinking_is_switched_off_in_the_way_of_the_endpoint(name: str) -> None:
         found = Asked().of(backend, made(N)).responses[0]
         assert backend.model.conditions == {"reasoning_effort": "off"}
     assert (found.text, found.thinking) == ("B", None)
-
-
-def test_thinking_that_cannot_be_switched_off_is_told_before_the_first_item() -> None:
     thinking = plain(choice(message={"content": "B", "reasoning": "Well"}))
     with served(lambda sent: thinking) as server, pytest.raises(ConfigError, match="off has no effect here"):
         _ = connected(server, reasoning_effort="off").model
@@ -515,21 +512,15 @@ def test_every_token_that_reads_as_an_option_counts(name: str) -> None:
 THINKS_FIRST = shares(("<think>", 0.9999), ("A", 0.00005), ("B", 0.00004))
 
 
-def test_a_model_that_thinks_first_is_asked_for_texts() -> None:
+def test_a_model_that_thinks_first_is_asked_for_texts_and_what_no_letters_are_is_no_answer() -> None:
     with served(lambda _: plain(choice(logprobs=THINKS_FIRST, message={"content": "<think>Well</think>A"}))) as server:
         backend = connected(server, api=None)
         assert backend.capabilities == {"generation"}
         assert "thinks before it answers" in backend.runtime.settings["not_first_token"]
-
-
-def test_letters_behind_something_else_are_unread() -> None:
     exchange = exchange_of(letters(), scored(THINKS_FIRST), show_prompt=True, chat=False)
     read = TASK.reading((exchange,), "sum", "mcq2-v1")
     assert read.status == "unparsed"
     assert "9e-05 of the first token's probability" in str(read.reason)
-
-
-def test_probabilities_of_more_than_all_are_no_answer() -> None:
     response = scored(shares(("A", 0.9), ("B", 0.8)))
     assert (response.status, response.error) == ("failed", "the probabilities of the first token add up to more than 1")
 
@@ -547,13 +538,7 @@ def test_azure_takes_its_own_header_and_others_are_sent_and_kept_secret(monkeypa
             parse_address("http://127.0.0.1:9/v1", None, (wrong,))
 
 
-@pytest.mark.parametrize("body", ["[]", '{"model": "other"}'])
-def test_an_extra_body_that_cannot_be_is_refused(body: str) -> None:
-    with pytest.raises(ConfigError, match="--extra-body"):
-        open_backend(MODEL, BackendOptions(base_url="http://127.0.0.1:9/v1", extra_body=body))
-
-
-def test_an_extra_body_is_sent_and_is_a_condition() -> None:
+def test_an_extra_body_is_sent_and_is_a_condition_or_refused_where_it_cannot_be() -> None:
     bodies: list[Body] = []
 
     def answer(sent: Body) -> Raw:
@@ -568,3 +553,6 @@ def test_an_extra_body_is_sent_and_is_a_condition() -> None:
         assert backend.model.identity_sha256 != plain_model.identity_sha256
         assert "--extra-body '{\"top_k\": 1}'" in backend.arguments
     assert bodies[-1]["top_k"] == 1
+    for body in ("[]", '{"model": "other"}'):
+        with pytest.raises(ConfigError, match="--extra-body"):
+            open_backend(MODEL, BackendOptions(base_url="http://127.0.0.1:9/v1", extra_body=body))

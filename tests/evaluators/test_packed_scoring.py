@@ -15,11 +15,7 @@ from biasboard.ground.errors import ConfigError
 from evaluators.backend import Answers, BlockLimits, ChoiceRequest, GenerateRequest, Response, RunContext
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.load import looks_ahead
-from evaluators.backends.transformers.option_scoring import (
-    MAX_TREE,
-    prefix_groups,
-    trees_of,
-)
+from evaluators.backends.transformers.option_scoring import MAX_TREE, prefix_groups, trees_of
 from evaluators.backends.transformers.transformers_backend import open_backend
 from evaluators.models.tokenizer import TokenRows, load_tokenizer
 from evaluators.runs.ask.pipeline import RunOptions, run
@@ -212,14 +208,6 @@ def test_tokens_that_the_model_does_not_know_fail_alone(llama: Path, tmp_path: P
     assert all("name the tokenizer that it was trained with" in str(answer.error) for answer in answers[:2])
 
 
-def test_who_insists_on_plain_scoring_gets_no_stored_answer_of_the_packed_one(llama: Path) -> None:
-    free, packed, plain = (
-        open_backend(str(llama), BackendOptions(device="cpu", scoring=way)).model.identity_sha256
-        for way in (None, "packed", "plain")
-    )
-    assert free == packed != plain
-
-
 @pytest.mark.slow
 def test_a_chat_template_gets_one_date_whatever_the_day(llama: Path, tmp_path: Path) -> None:
     tokenizer = transformers.AutoTokenizer.from_pretrained(llama)
@@ -387,7 +375,7 @@ def test_models_that_show_no_output_layer_score_the_same(tiny_llama: Path) -> No
         assert one.option_logprobs == pytest.approx(other.option_logprobs, abs=ROUNDING)
 
 
-def test_what_does_not_fit_fails_alone(tiny_llama: Path) -> None:
+def test_what_does_not_fit_or_is_no_number_fails_alone(tiny_llama: Path) -> None:
     backend = open_backend(str(tiny_llama), BackendOptions(device="cpu"))
     sound = requests_of("intrinsic-v1", 1)[0]
     long = ChoiceRequest(prompt="The guard waited. " * 80, options=(" a", " b"), outcomes=("guard", "nurse"))
@@ -396,17 +384,29 @@ def test_what_does_not_fit_fails_alone(tiny_llama: Path) -> None:
     assert [answer.status for answer in answers] == ["failed", "answered", "failed"]
     assert "tokens, the model 256" in str(answers[0].error)
     assert answers[2].error == "option '' has no tokens of its own"
+    with torch.no_grad():
+        backend.network.lm_head.weight.fill_(float("nan"))
+    (answer,) = all_answers_of(backend, [sound])
+    assert answer.status == "failed"
+    assert answer.error == "a log-probability is NaN in float32; use --dtype float32 or bfloat16"
 
 
-def test_another_precision_or_weight_is_another_model(tiny_llama: Path, tmp_path: Path) -> None:
+def test_another_precision_weight_or_insisted_way_is_another_model(tiny_llama: Path, tmp_path: Path) -> None:
     changed = save_tiny_llama(tmp_path / "tiny-llama", seed=1)
-    full, half, other = (
-        open_backend(str(folder), BackendOptions(device="cpu", dtype=name)).model
-        for folder, name in ((tiny_llama, "float32"), (tiny_llama, "bfloat16"), (changed, "float32"))
+    full, half, plain, packed, other = (
+        open_backend(str(folder), BackendOptions(device="cpu", dtype=name, scoring=way)).model
+        for folder, name, way in (
+            *((tiny_llama, "float32", None), (tiny_llama, "bfloat16", None), (tiny_llama, "float32", "plain")),
+            *((tiny_llama, "float32", "packed"), (changed, "float32", None)),
+        )
     )
     assert (full.precision, half.precision) == ("float32", "bfloat16")
     assert full.id == other.id == "local/tiny-llama"
-    assert len({full.identity_sha256, half.identity_sha256, other.identity_sha256}) == 3
+    assert len({model.identity_sha256 for model in (full, half, plain, other)}) == 4
+    assert packed.identity_sha256 == full.identity_sha256
+    backend = open_backend(str(tiny_llama), BackendOptions(device="cpu", name="acme/tiny"))
+    assert backend.model.id == "acme/tiny"
+    assert backend.arguments == ("--model tiny-llama", "--name acme/tiny", "--dtype float32", "--device cpu")
 
 
 @pytest.mark.parametrize(
@@ -441,52 +441,32 @@ def test_a_run_with_a_language_model_is_scored_and_valid(tiny_llama: Path, tmp_p
     assert json.loads((finished.folder / "result.json").read_text())["usage"]["n_requests"] == 24
 
 
-def test_not_a_number_is_a_failure_of_the_request(tiny_llama: Path) -> None:
-    backend = open_backend(str(tiny_llama), BackendOptions(device="cpu"))
-    with torch.no_grad():
-        backend.network.lm_head.weight.fill_(float("nan"))
-    (answer,) = all_answers_of(backend, requests_of("intrinsic-v1", 1)[:1])
-    assert answer.status == "failed"
-    assert answer.error == "a log-probability is NaN in float32; use --dtype float32 or bfloat16"
-
-
-def test_the_arguments_open_the_same_model_and_hold_no_path(tiny_llama: Path) -> None:
-    backend = open_backend(str(tiny_llama), BackendOptions(device="cpu", name="acme/tiny"))
-    assert backend.model.id == "acme/tiny"
-    assert backend.arguments == ("--model tiny-llama", "--name acme/tiny", "--dtype float32", "--device cpu")
-
-
 SIZES = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
-DECODERS = {
+NETWORKS: dict[str, dict[str, Any]] = {
     "Llama": SIZES,
     # Its tokens meet in the products of experts, in groups that depend on all of them.
     "Olmoe": SIZES | {"num_experts": 8, "bos_token_id": 0, "eos_token_id": 1},
     # Without a mask: state-space layers.
     "Mamba": {"hidden_size": 32, "num_hidden_layers": 2},
+    # Few positions and tokens.
+    "GPT2": {"vocab_size": 9, "n_embd": 8, "n_layer": 1, "n_head": 1, "n_positions": 4, "bos_token_id": 0,
+        "eos_token_id": 1},
     # Encoders by name, made causal.
     "Bert": SIZES | {"is_decoder": True},
-}
-
-
-def made(kind: str, settings: dict[str, Any], scale: float, dtype: str) -> Any:
-    torch.manual_seed(5)
-    config = getattr(transformers, f"{kind}Config")(vocab_size=300, **settings)
-    config.initializer_range = scale
-    network = transformers.AutoModelForCausalLM.from_config(config)
-    return network.to(getattr(torch, dtype)).eval()
+    "Bert, an encoder": SIZES,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_encoders_are_found_out_however_small_their_effects(dtype: str) -> None:
+@pytest.mark.parametrize("name", NETWORKS)
+def test_encoders_are_found_out_however_small_their_effects_and_causal_models_pass(name: str, dtype: str) -> None:
     for scale in (0.02, 0.2):
-        assert looks_ahead(made("Bert", SIZES, scale, dtype)), scale
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("kind", sorted(DECODERS))
-def test_causal_models_pass_in_every_precision(kind: str, dtype: str) -> None:
-    for scale in (0.02, 0.2):
-        assert not looks_ahead(made(kind, DECODERS[kind], scale, dtype)), scale
+        torch.manual_seed(5)
+        kind = name.partition(",")[0]
+        config = getattr(transformers, f"{kind}Config")(**{"vocab_size": 300, **NETWORKS[name]})
+        config.initializer_range = scale
+        network = transformers.AutoModelForCausalLM.from_config(config).to(getattr(torch, dtype)).eval()
+        assert looks_ahead(network) == (name == "Bert, an encoder"), scale
 
 
 def test_rounding_that_depends_on_other_texts_is_no_look_ahead(tmp_path: Path) -> None:
@@ -503,9 +483,3 @@ def test_rounding_that_depends_on_other_texts_is_no_look_ahead(tmp_path: Path) -
     network.register_forward_hook(rounded)
     assert not looks_ahead(network)
     assert calls[0] == 7
-
-
-def test_a_model_of_few_positions_and_tokens_can_be_probed() -> None:
-    small = {"vocab_size": 9, "n_embd": 8, "n_layer": 1, "n_head": 1, "n_positions": 4}
-    config = transformers.GPT2Config(**small, bos_token_id=0, eos_token_id=1)
-    assert not looks_ahead(transformers.AutoModelForCausalLM.from_config(config).eval())

@@ -25,7 +25,7 @@ from evaluators.tasks.pronouns.continuation_task import TASK, ContinuationTable
 from schemas.documents.base import as_row
 from schemas.documents.record import Record
 from schemas.documents.result import ScoresFile
-from schemas.documents.run_files import Scorer, ScorerKind, TextScore, text_sha256
+from schemas.documents.run_files import Scorer, TextScore, text_sha256
 from schemas.files import contract, row_files
 from schemas.files.arrow_files import arrow_schema
 from schemas.files.record_columns import RecordColumns
@@ -190,28 +190,20 @@ def row(values: tuple[float, ...], kind: str = "toxicity", scorer: str = "made-1
         ([row((0.2,))], {"path": "https://example.org/scores.parquet"}, "is not in this folder"),
         ([row((0.2,)), row((0.2,), scorer="other-2", text="b")], {}, "row 2: toxicity by 'other-2', which result.json"),
         ([row((0.2,)), row((0.3,))], {}, "row 2: text .* has a toxicity twice"),
+        ([row((1.0, 0.0), kind="embedding"), row((0.0, 1.0, 0.0), kind="embedding", text="b")], {},
+            "row 2: 3 values, the rows before have 2"),
     ],
-)
+)  # fmt: skip
 def test_files_that_do_not_fit_the_result_are_refused(
     tmp_path: Path, rows: list[TextScore], changes: dict[str, Any], message: str
 ) -> None:
-    row_files.write_rows(tmp_path / SCORES, rows, TextScore)
+    path = tmp_path / SCORES
+    row_files.write_rows(path, rows, TextScore)
+    scorer = Scorer(kind=rows[0].kind, name="made", revision="1", settings={})
+    said = ScoresFile(path=SCORES, sha256=sha256_file(path), n_rows=len(rows), scorers=(scorer,))
     with pytest.raises(DataError, match=message):
-        read_scores(tmp_path, replace(file_of(tmp_path, "toxicity", len(rows)), **changes))
-
-
-def file_of(folder: Path, kind: ScorerKind, n_rows: int) -> ScoresFile:
-    scorer = Scorer(kind=kind, name="made", revision="1", settings={})
-    return ScoresFile(path=SCORES, sha256=sha256_file(folder / SCORES), n_rows=n_rows, scorers=(scorer,))
-
-
-def test_vectors_of_two_lengths_are_refused(tmp_path: Path) -> None:
-    rows = [row((1.0, 0.0), kind="embedding"), row((0.0, 1.0, 0.0), kind="embedding", text="b")]
-    row_files.write_rows(tmp_path / SCORES, rows, TextScore)
-    said = file_of(tmp_path, "embedding", 2)
-    with pytest.raises(DataError, match="row 2: 3 values, the rows before have 2"):
-        read_scores(tmp_path, said)
-    (tmp_path / SCORES).unlink()
+        read_scores(tmp_path, replace(said, **changes))
+    path.unlink()
     with pytest.raises(DataError, match="no such file"):
         read_scores(tmp_path, said)
 
