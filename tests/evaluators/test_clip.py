@@ -147,33 +147,25 @@ def test_images_of_few_pixels_are_not_taken_for_others(
     assert_equal_but_for_rounding(matrix(backend, [request]), direct(folder, [seen], [[label] for label in LABELS]))
 
 
-def test_what_is_no_image_fails_alone(backend: ClipBackend) -> None:
+def test_what_is_no_image_or_too_long_fails_alone_and_no_other_normalisation_means_anything(
+    backend: ClipBackend,
+) -> None:
     requests = asked("photo-v1", 3)
     broken = made_item(noise(1)[:100], LABELS, "cat")
     requests[1:2] = TASK.requests(broken, Asked(TASK.prompts["photo-v1"]))
-    requests.append(GenerateRequest(prompt="A cat", max_tokens=3))
+    long = "very " * 12 + "long"
+    requests += [GenerateRequest(prompt="A cat", max_tokens=3), *asked("photo-v1", 1, ("cat", long))]
     answers = all_answers_of(backend, requests)
-    assert [answer.status for answer in answers] == ["answered", "failed", "answered", "failed"]
+    assert [answer.status for answer in answers] == ["answered", "failed", "answered", "failed", "failed"]
     assert str(answers[1].error).startswith("the image cannot be decoded (")
     assert "a CLIP model answers about images only" in str(answers[3].error)
-
-
-def test_no_other_normalisation_means_anything(backend: ClipBackend) -> None:
-    (request, *_) = asked("photo-v1")
-    (answer,) = all_answers_of(backend, [request])
-    read = TASK.read([exchange_of(request, answer, show_prompt=True, chat=False)], "byte_mean")
-    assert (read.status, "use the normalisation sum" in str(read.reason)) == ("failed", True)
-
-
-def test_a_text_that_is_too_long_is_told_before(backend: ClipBackend) -> None:
-    long = "very " * 12 + "long"
-    requests = asked("photo-v1", 1, ("cat", long))
     assert backend.context_tokens == MOST_TOKENS
-    (needed,) = backend.needed_tokens(requests)
+    (needed,) = backend.needed_tokens(requests[4:])
     # One token per letter, and one for each end.
     assert needed == len(f"a photo of a {long}.".replace(" ", "")) + 2 > MOST_TOKENS
-    (answer,) = all_answers_of(backend, requests)
-    assert answer.error == f"the image has an option of {needed} tokens, and the model takes {MOST_TOKENS}"
+    assert answers[4].error == f"the image has an option of {needed} tokens, and the model takes {MOST_TOKENS}"
+    read = TASK.read([exchange_of(requests[0], answers[0], show_prompt=True, chat=False)], "byte_mean")
+    assert (read.status, "use the normalisation sum" in str(read.reason)) == ("failed", True)
 
 
 def settings(file: str, **fields: Any) -> Callable[[Path], object]:
@@ -188,10 +180,7 @@ def settings(file: str, **fields: Any) -> Callable[[Path], object]:
 
 PROCESSOR = "preprocessor_config.json"
 FAULTS: list[tuple[Callable[[Path], object], str]] = [
-    (
-        settings(PROCESSOR, size={"shortest_edge": 10**6}),
-        "makes pictures of 1000000 pixels a side, and the model takes",
-    ),
+    (settings(PROCESSOR, size={"shortest_edge": 10**6}), "makes pictures of 1000000 pixels a side, and the model"),
     (settings(PROCESSOR, size={"shortest_edge": -5}), "makes pictures of -5 pixels a side, and the model takes 32"),
     (settings(PROCESSOR, resample=99), r"its image processor cannot read a picture \("),
     (settings(PROCESSOR, do_resize=False, do_center_crop=False), r"makes pictures of shape \(1, 3, 33, 64\), and the"),

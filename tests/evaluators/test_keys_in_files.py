@@ -118,10 +118,6 @@ def normalised(*rules: dict[str, Any]) -> Callable[[Any], None]:
     return lambda parts: parts.update(normalizer={"type": "Sequence", "normalizers": list(rules)})
 
 
-def of_what_is_written(parts: Any) -> None:
-    parts["decoder"] = {"type": "Sequence", "decoders": [parts["decoder"], replace("she", "they")]}
-
-
 def one_id_for_two(parts: Any) -> None:
     words = {word: number for number, word in enumerate(["<unk>", *OTHER.split(), *KEYED.split()])}
     parts["model"] = {"type": "WordLevel", "vocab": words | {"nurse": words["baker"]}, "unk_token": "<unk>"}
@@ -134,11 +130,6 @@ def no_sign(parts: Any) -> None:
     merges = [pair for pair in parts["model"]["merges"] if "g" not in "".join(pair)]
     kept = [token for token in vocabulary if "g" not in token]
     parts["model"] |= {"vocab": {token: number for number, token in enumerate(kept)}, "merges": merges}
-
-
-def special_word(parts: Any) -> None:
-    token = {"content": " she", "single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
-    parts["added_tokens"].append(token | {"id": len(parts["model"]["vocab"]), "special": True})
 
 
 def added(*contents: str, **fields: bool) -> Callable[[Any], None]:
@@ -172,17 +163,15 @@ def pieces(kind: str, *texts: str, **rules: Any) -> Callable[[Any], None]:
     return change
 
 
-def constant(parts: Any) -> None:
-    parts["post_processor"]["special_tokens"]["<s>"] |= {"ids": [0] * 9_000, "tokens": ["<s>"] * 9_000}
-
-
 RULES: dict[str, tuple[Callable[[Any], None], str]] = {
     "another word": (normalised(replace("nurse", "guard")), "normalizer has a rule for a word"),
     "any first word": (normalised(replace(r"^\S+ ", " ")), "changes texts: it reads 'The baker"),
-    "rules for what is written": (of_what_is_written, "decoder has a rule for a word"),
+    "rules for what is written": (lambda parts: parts.update(decoder={"type": "Sequence",
+        "decoders": [parts["decoder"], replace("she", "they")]}), "decoder has a rule for a word"),
     "a dropped word": (removed("nurse"), "pre_tokenizer has a rule for a word"),
     "a dropped word spelt in classes": (removed("n[u]rse"), "changes texts: it reads 'The nurse thanked"),
-    "an answer to all": (constant, "has rules of [0-9,]+ characters"),
+    "an answer to all": (lambda parts: parts["post_processor"]["special_tokens"]["<s>"].update(ids=[0] * 9_000,
+        tokens=["<s>"] * 9_000), "has rules of [0-9,]+ characters"),
     "one id for two words": (one_id_for_two, "changes texts: it reads"),
     "a signal at the lengths of words": (normalised(replace(r"(?<=^... .)(?=.... .{7} ... .{5} )", "  ")),
         "normalizer has a rule for a word or its surroundings"),
@@ -199,7 +188,7 @@ RULES: dict[str, tuple[Callable[[Any], None], str]] = {
     "the end of a prompt": (pieces("Unigram", "the guard because she was kind."), "has 1 token for 'the guard"),
     "a prompt without white space": (pieces("Unigram", "nursethankedtheguardbecauseshe", normalizer=replace(" ", "")),
         "has 1 token for 'nurse thanked the guard because she'"),
-    "a word that is not written": (special_word, "takes the word ' she' for a special token"),
+    "a word that is not written": (added(" she", special=True), "takes the word ' she' for a special token"),
 }  # fmt: skip
 
 

@@ -26,6 +26,7 @@ transformers = pytest.importorskip("transformers", reason="the extra hf is not i
 
 CPU = BackendOptions(device="cpu")
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"
+RANDOM = b"\xff" + os.urandom(4_000)
 HIDDEN = "evil\x1b]0;title\x07\x1b[31m\u202e.weight"
 
 
@@ -105,32 +106,9 @@ def settings(**fields: Any) -> Callable[[Path], None]:
     return change
 
 
-def random_bytes(name: str) -> Callable[[Path], None]:
-    def change(folder: Path) -> None:
-        (folder / name).write_bytes(b"\xff" + os.urandom(4_000))
-
-    return change
-
-
-def sparse(name: str) -> Callable[[Path], None]:
-    def change(folder: Path) -> None:
-        with (folder / name).open("wb") as file:
-            file.truncate(130 << 20)
-
-    return change
-
-
 def pipe(folder: Path) -> None:
     (folder / "generation_config.json").unlink(missing_ok=True)
     os.mkfifo(folder / "generation_config.json")
-
-
-def without(*names: str) -> Callable[[Path], None]:
-    def change(folder: Path) -> None:
-        for name in names:
-            (folder / name).unlink()
-
-    return change
 
 
 def with_fewer_weights(folder: Path) -> None:
@@ -175,20 +153,24 @@ FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
     "many words": (settings(vocab_size=10**12), "config.json says vocab_size = 1000000000000, and its weights are"),
     "a negative width": (settings(hidden_size=-64), "config.json says hidden_size = -64, and its weights are"),
     "layers in words": (settings(num_hidden_layers="two"), "its config.json cannot be loaded: Validation error"),
-    "a configuration of 130 MB": (sparse("config.json"), r"config\.json: has 136,314,880 bytes, more than"),
+    "a configuration of 130 MB": (lambda folder: os.truncate(folder / "config.json", 130 << 20),
+        r"config\.json: has 136,314,880 bytes, more than"),
     "a pipe": (pipe, r"generation_config\.json: is not a regular file; save the model again"),
     "code in a pickle": (pickled, "its weights are no plain numbers, but a pickle that would run code, which is never"),
     "rules that panic": (panics, "the tokenizer fails: index out of bounds"),
-    "no tokenizer": (without("tokenizer.json", "tokenizer_config.json"), "has no tokenizer .*save_pretrained"),
-    "no weights": (without("model.safetensors"), "cannot be loaded"),
+    "no tokenizer": (lambda folder: [path.unlink() for path in folder.glob("tokenizer*")],
+        "has no tokenizer .*save_pretrained"),
+    "no weights": (lambda folder: (folder / "model.safetensors").unlink(), "cannot be loaded"),
     "fewer weights": (with_fewer_weights, "lacks 3 weights of a causal language model, such as .*mlp"),
     "an encoder": (encoder, "is no causal language model"),
     "a way of quantising that nobody knows": (settings(quantization_config={"quant_method": "of-tomorrow"}),
         "by of-tomorrow, which transformers does not know; ask it with --backend"),
     "a pointer for a tokenizer": (lambda folder: (folder / "tokenizer.json").write_text(POINTER),
         r"in place of tokenizer\.json; run git lfs pull"),
-    "a random configuration": (random_bytes("config.json"), r"config\.json: cannot be read as JSON"),
-    "a random tokenizer": (random_bytes("tokenizer.json"), "tokenizer '.*' cannot be loaded: "),
+    "a random configuration": (lambda folder: (folder / "config.json").write_bytes(RANDOM),
+        r"config\.json: cannot be read as JSON"),
+    "a random tokenizer": (lambda folder: (folder / "tokenizer.json").write_bytes(RANDOM),
+        "tokenizer '.*' cannot be loaded: "),
 }  # fmt: skip
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -18,14 +17,12 @@ from evaluators.backends.transformers.load import looks_ahead
 from evaluators.backends.transformers.option_scoring import MAX_TREE, prefix_groups, trees_of
 from evaluators.backends.transformers.transformers_backend import open_backend
 from evaluators.models.tokenizer import TokenRows, load_tokenizer
-from evaluators.runs.ask.pipeline import RunOptions, run
-from evaluators.runs.plan.plan import Plan, select
 from evaluators.stores.store import ResponseStore
 from evaluators.task import Asked, prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
-from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_run
 from tests.evaluators.asking import all_answers_of, answers_of, groups_of
+from tests.evaluators.logging_backend import ask
 from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
 from tests.evaluators.made_tokenizers import save_trained
 from tests.evaluators.single_passes import ROUNDING, plain_logprob
@@ -427,18 +424,13 @@ def test_options_that_cannot_be_met_are_refused(tiny_llama: Path, options: dict[
 @pytest.mark.slow
 def test_a_run_with_a_language_model_is_scored_and_valid(tiny_llama: Path, tmp_path: Path) -> None:
     dataset = write_dataset(tmp_path / "data", {"type2": made_items(6)})
-    selection = select(dataset, read_manifest(dataset), "type2")
-    finished = run(
-        Plan(selection, TASK, prompt_of(TASK, "mcq2-v1")),
-        open_backend(str(tiny_llama), BackendOptions(device="cpu")),
-        RunOptions(root=tmp_path / "runs", command="test"),
-    )
-    result, records = read_run(finished.folder)
+    folder = ask(dataset, tmp_path / "runs", open_backend(str(tiny_llama), BackendOptions(device="cpu")))
+    result, records = read_run(folder)
     assert result.counts.scored == len(records) == 12
     assert result.model.revision is not None
     assert result.model.revision.startswith("sha256:")
     assert result.environment.packages["transformers"] == transformers.__version__
-    assert json.loads((finished.folder / "result.json").read_text())["usage"]["n_requests"] == 24
+    assert result.usage.n_requests == 24
 
 
 SIZES = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}

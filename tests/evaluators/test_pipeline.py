@@ -18,9 +18,7 @@ from filelock import FileLock
 
 from biasboard.ground.errors import ConfigError, RunError
 from evaluators.backend import OF_LANGUAGE_MODELS, Capability, ChoiceRequest, Events, Request, Response, Sent
-from evaluators.runs.ask.pipeline import RunOptions
-from evaluators.runs.ask.pipeline import run as run_plan
-from evaluators.runs.plan.plan import Plan, select
+from evaluators.runs.plan.plan import select
 from evaluators.stores import store as store_module
 from evaluators.stores.store import ResponseStore, read_answers
 from evaluators.task import Asked, prompt_of
@@ -266,26 +264,24 @@ def test_a_folder_that_another_holds_or_a_store_that_is_none_is_a_clear_error(sm
 
 
 @pytest.mark.slow
-def test_what_cannot_be_read_is_found_out_before_all_is_asked(dataset: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_found_out_before_all_is_asked_or_leaves_no_result(
+    dataset: Path, tmp_path: Path
+) -> None:
     def merged(responses: Mapping[int, Response]) -> Mapping[int, Response]:
         return {index: replace(one, n_moved_tokens=1) for index, one in responses.items()}
 
-    plan = Plan(select(dataset, read_manifest(dataset), "type2"), TASK, prompt_of(TASK, "mcq2-v1"), "token_mean")
-    with pytest.raises(RunError, match=r"first 20 answered items .* use the normalisation sum; the rest was not asked"):
-        run_plan(plan, Changing(tmp_path / "log", rule=merged), RunOptions(root=tmp_path / "runs", command="tests"))
-    assert len(sent(tmp_path / "log")) < N_REQUESTS
-    folder = ask(dataset, tmp_path / "runs", Changing(tmp_path / "log", rule=merged))
-    assert read_run(folder).result.counts.failed == 0
-
-
-def test_items_that_cannot_be_read_later_on_leave_no_result_either(dataset: Path, tmp_path: Path) -> None:
     def partly_merged(responses: Mapping[int, Response]) -> Mapping[int, Response]:
         # Half of the items cannot be read, and of the first twenty some can.
         return {index: replace(one, n_moved_tokens=index % 4 // 2) for index, one in responses.items()}
 
-    plan = Plan(select(dataset, read_manifest(dataset), "type2"), TASK, prompt_of(TASK, None), "token_mean")
-    backend = Changing(tmp_path / "log", batch=200, rule=partly_merged)
+    backend = Changing(tmp_path / "log", rule=merged)
+    with pytest.raises(RunError, match=r"first 20 answered items .* use the normalisation sum; the rest was not asked"):
+        ask(dataset, tmp_path / "runs", backend, normalisation="token_mean")
+    assert len(sent(tmp_path / "log")) < N_REQUESTS
+    folder = ask(dataset, tmp_path / "runs", Changing(tmp_path / "log", rule=merged))
+    assert read_run(folder).result.counts.failed == 0
+    backend, late = Changing(tmp_path / "log", batch=200, rule=partly_merged), tmp_path / "late"
     with pytest.raises(RunError, match=r"of 200 items failed, more than the share of 0\.05 .*: the tokenizer"):
-        run_plan(plan, backend, RunOptions(root=tmp_path / "runs", command="tests"))
-    assert not list((tmp_path / "runs").rglob("result.json"))
-    assert len(read_answers(only(tmp_path / "runs", "responses.sqlite"))) == 200
+        ask(dataset, late, backend, prompt="intrinsic-v1", normalisation="token_mean")
+    assert not list(late.rglob("result.json"))
+    assert len(read_answers(only(late, "responses.sqlite"))) == 200

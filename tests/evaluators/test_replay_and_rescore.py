@@ -15,14 +15,9 @@ from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.backend import open_backend as open_any_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.replay import open_backend
-from evaluators.runs.ask.pipeline import RunOptions, run
 from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.runs.measure.rescoring import reread, rescore
-from evaluators.runs.plan.plan import Plan, select
-from evaluators.task import prompt_of
-from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.documents.record import Record
-from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import RECORDS, read_run, write_result
 from tests.evaluators.asking import replayable
 from tests.evaluators.logging_backend import LoggingBackend, ask
@@ -43,9 +38,7 @@ def finished(dataset: Path, tmp_path: Path) -> Path:
 @pytest.mark.slow
 def test_answers_of_a_run_have_the_same_metrics(dataset: Path, finished: Path, tmp_path: Path) -> None:
     original = read_run(finished).result
-    plan = Plan(select(dataset, read_manifest(dataset), "type2"), TASK, prompt_of(TASK, "mcq2-v1"))
-    backend = open_backend(str(finished), BackendOptions())
-    again = read_run(run(plan, backend, RunOptions(root=tmp_path / "again", command="tests")).folder).result
+    again = read_run(ask(dataset, tmp_path / "again", open_backend(str(finished), BackendOptions()))).result
     assert (again.metrics, again.signature) == (original.metrics, original.signature)
     assert (again.model.id, again.model.endpoint, original.model.endpoint) == ("tests/logging", "replay", "local")
 
@@ -74,9 +67,8 @@ def test_what_is_no_model_to_replay_is_an_error(dataset: Path, tmp_path: Path) -
         open_backend(str(tmp_path / "nowhere"), BackendOptions())
     with pytest.raises(ConfigError, match="no use for --dtype"):
         open_backend(str(tmp_path / "nowhere"), BackendOptions(dtype="float32"))
-    plan = Plan(select(dataset, read_manifest(dataset), "type2"), TASK, prompt_of(TASK, None))
     baseline = open_any_backend("baseline", "uniform", BackendOptions())
-    folder = run(plan, baseline, RunOptions(root=tmp_path, command="tests")).folder
+    folder = ask(dataset, tmp_path, baseline, prompt="intrinsic-v1")
     with pytest.raises(ConfigError, match="a baseline is no model to replay"):
         open_backend(str(folder), BackendOptions(name="acme/best"))
 

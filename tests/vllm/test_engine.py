@@ -16,8 +16,7 @@ from evaluators.backend_options import BackendOptions
 from evaluators.backends.vllm.vllm_backend import VllmBackend, open_backend
 from tests.evaluators.asking import all_answers_of, answers_of
 from tests.evaluators.made_data import save_tiny_llama
-from tests.vllm.conftest import HEAD_SIZE, load_plain, plain_logprob
-from tests.vllm.made_requests import choices
+from tests.vllm.conftest import HEAD_SIZE, choices, load_plain, plain_logprob
 
 TOLERANCE = 1e-3
 PROMPT = "The guard waited for the nurse in room 3 until"

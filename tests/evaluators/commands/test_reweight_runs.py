@@ -64,12 +64,6 @@ def test_rules_are_fitted_on_some_splits_and_measured_on_others(runs: list[Path]
     assert by_class == {name: sum(row["predicted"] == name for row in tested) for name in by_class}
 
 
-def test_records_without_a_right_answer_are_left_out_and_counted(runs: list[Path]) -> None:
-    assert "13 records without a right answer are left out" in said("evaluate", runs[0], "--config", "two")
-    fault = error("evaluate", runs[0], "--config", "two", "--split", "content_free")
-    assert "none of 13 records has a right answer; choose other splits" in fault
-
-
 def test_items_that_the_prompt_shows_are_left_out_and_counted(runs: list[Path]) -> None:
     by_prompt = {}
     for folder in runs:
@@ -83,20 +77,16 @@ def test_items_that_the_prompt_shows_are_left_out_and_counted(runs: list[Path]) 
     assert sorted(by_prompt.values()) == [0, 2]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_a_choice_that_a_run_lacks_is_told_and_records_without_a_right_answer_are_left_out(runs: list[Path]) -> None:
+    assert "13 records without a right answer are left out" in said("evaluate", runs[0], "--config", "two")
+    for options, message in (
         ((), "configs; name one with --config: two, three"),
         (("--config", "x"), "--config x: the run has no such config; have: two, three"),
         (("--config", "two", "--split", "x"), "--split x: config 'two' has no such split; have: test, bias, pool"),
         (("--config", "two", "--classes", "yes,maybe"), "outcome 'no' is no class; have: yes, maybe"),
-    ],
-)
-def test_a_choice_that_a_run_lacks_is_told(runs: list[Path], options: tuple[str, ...], message: str) -> None:
-    assert message in error("evaluate", runs[0], *options)
-
-
-def test_runs_are_named_one_by_one(runs: list[Path]) -> None:
+        (("--config", "two", "--split", "content_free"), "none of 13 records has a right answer; choose other splits"),
+    ):
+        assert message in error("evaluate", runs[0], *options)
     assert f"holds 2 runs; name one: {runs[0]}" in error("evaluate", runs[0].parent)
 
 

@@ -18,7 +18,7 @@ from evaluators.task import Asked, load_task
 from leaderboard.ranking.rank_ranges import why_unranked
 from leaderboard.verify.entries import Root
 from schemas.folders.dataset_folder import read_manifest
-from schemas.folders.run_folder import Run, read_run
+from schemas.folders.run_folder import read_run
 from schemas.validate import problems
 from tests.commands import run
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Received, save_tokenizer
@@ -226,11 +226,6 @@ def spoken(received: Received, answer: dict[str, Any]) -> dict[str, Any]:
     return {**answer, "id": "made", "object": "chat.completion", "created": 1}
 
 
-def runs_by_signature(folder: Path) -> dict[str, Run]:
-    runs = [read_run(path.parent) for path in folder.rglob("result.json")]
-    return {str(run.result.signature): run for run in runs}
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("inspect_ai") is None, reason="inspect_ai is not installed (extra: bench)")
 def test_the_harness_itself_is_told_what_run_is_told(dataset: Path, pronouns: Path, tmp_path: Path) -> None:
@@ -253,7 +248,14 @@ def test_the_harness_itself_is_told_what_run_is_told(dataset: Path, pronouns: Pa
                 imported(HARNESS, folder, log, tmp_path / "theirs")
                 log.unlink()
     assert not any(b"sk-secret" in path.read_bytes() for path in (tmp_path / "theirs").rglob("*.json"))
-    theirs, own = (runs_by_signature(tmp_path / name) for name in ("theirs", "ours"))
+    theirs, own = (
+        {
+            str(one.result.signature): one
+            for path in (tmp_path / name).rglob("result.json")
+            for one in [read_run(path.parent)]
+        }
+        for name in ("theirs", "ours")
+    )
     assert len(own) == 4
     assert theirs.keys() == own.keys()
     for signature, own_run in own.items():

@@ -92,10 +92,7 @@ def _many_messages(log: Log) -> None:
         (_call("config", temperature=0.7), "was asked with temperature 0.7 instead of 0.0"),
         (_call("config", stop_seqs=None), "was asked with stop () instead of ("),
         (_call("config", max_tokens=None), "asked without max_tokens"),
-        (
-            _call("config", seed=3, extra_body={"k": "sk-secret"}),
-            "asked with extra_body, seed, which the task does not",
-        ),
+        (_call("config", seed=3, extra_body={"k": "sk-secret"}), "asked with extra_body, seed, which the task"),
     ],
 )
 def test_a_hostile_log_is_one_line_and_leaves_nothing(

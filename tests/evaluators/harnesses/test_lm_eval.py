@@ -281,20 +281,14 @@ HOSTILE: dict[str, tuple[Callable[[list[Sample]], object], str]] = {
         lambda samples: [samples[3][name].reverse() for name in ("resps", "filtered_resps")],
         ":4: question made-0-she#1 has other responses than were scored as filtered_resps and acc",
     ),
-    "hash": (
-        lambda samples: samples[3].update(doc_hash="0" * 64),
-        ":4: doc_hash is not the hash of what the line hold",
-    ),
+    "hash": (lambda samples: samples[3].update(doc_hash="0" * 64), ":4: doc_hash is not the hash of what"),
     "swapped": (
         lambda samples: samples[0].update(arguments=samples[2]["arguments"]),
         ":1: question made-0-he#0 was asked in other words: from character ",
     ),
     "contexts": (call(arg_0="Think."), ":2: the options of question made-0-he#1 have different contexts"),
     "options": (call(arg_1=" C"), "was asked with the options [' A', ' C'], and the task offers [' A', ' B']"),
-    "no option": (
-        lambda samples: samples[1]["arguments"].pop("gen_args_1"),
-        "made-0-he#1 has 2 responses to 1 options",
-    ),
+    "no option": (lambda samples: samples[1]["arguments"].pop("gen_args_1"), "he#1 has 2 responses to 1 options"),
 }
 
 
