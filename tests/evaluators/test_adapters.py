@@ -105,30 +105,25 @@ def prompts(folder: Path, config: str) -> dict[str, str | None]:
 
 
 @pytest.mark.slow
-def test_contexts_that_ask_the_same_share_no_answer(runs: dict[str, Finished]) -> None:
-    texts = [prompts(runs[prompt].folder, config) for prompt in runs for config in CONFIGS]
-    assert all(one == texts[0] for one in texts), "all contexts ask the same texts"
-    answers = [logprobs(runs[prompt].folder, config) for prompt in runs for config in CONFIGS]
-    for place, one in enumerate(answers):
-        for other in answers[:place]:
-            assert all(one[item] != other[item] for item in one)
-    for finished in runs.values():
-        usage = finished.result.usage
-        assert usage.n_requests == usage.n_attempts == finished.result.counts.items, "nothing was taken over"
-
-
-@pytest.mark.slow
-def test_each_context_is_answered_as_plain_passes_with_its_adapter_say(
+def test_each_context_is_answered_as_plain_passes_with_its_adapter_say_and_shares_no_answer(
     model: Path, adapters: Path, runs: dict[str, Finished]
 ) -> None:
+    texts = [prompts(runs[prompt].folder, config) for prompt in runs for config in CONFIGS]
+    assert all(one == texts[0] for one in texts), "all contexts ask the same texts"
+    found = [logprobs(runs[prompt].folder, config) for prompt in runs for config in CONFIGS]
+    for place, one in enumerate(found):
+        for other in found[:place]:
+            assert all(one[item] != other[item] for item in one)
     tokenizer = transformers.AutoTokenizer.from_pretrained(model)
     for prompt, finished in runs.items():
+        usage = finished.result.usage
+        assert usage.n_requests == usage.n_attempts == finished.result.counts.items, "nothing was taken over"
         assert finished.result.environment.settings["option_scoring"] == "packed"
         for config in CONFIGS:
             network = merged(model, adapters / config / prompt)
-            texts, answers = prompts(finished.folder, config), logprobs(finished.folder, config)
+            answers = logprobs(finished.folder, config)
             for item in ("test-00", "pool-08"):
-                request = ChoiceRequest(prompt=texts[item] or "", options=(" waited", " leave"), outcomes=())
+                request = ChoiceRequest(prompt=texts[0][item] or "", options=(" waited", " leave"), outcomes=())
                 expected = [plain_logprob(network, tokenizer, request, option)[0] for option in request.options]
                 assert answers[item] == pytest.approx(expected, abs=ROUNDING)
 

@@ -254,7 +254,9 @@ def test_a_result_says_where_the_answers_come_from_and_nothing_of_the_machine_an
 
 
 @pytest.mark.slow
-def test_an_option_whose_words_no_text_is_read_as_is_named_by_them(embedded: Path, tmp_path: Path) -> None:
+def test_an_option_whose_words_no_text_is_read_as_is_named_by_them_unless_it_is_ambiguous(
+    embedded: Path, tmp_path: Path
+) -> None:
     named = ("The clerk", "The baker or the cook")
     rows = [
         {"id": key, "option": next(outcome for outcome in request.outcomes if outcome in named).lower()}
@@ -266,15 +268,11 @@ def test_an_option_whose_words_no_text_is_read_as_is_named_by_them(embedded: Pat
         assert record.reading is not None
         assert set(record.reading.answers) <= {*named}
         assert max(record.reading.probabilities) == 1
-
-
-@pytest.mark.slow
-def test_an_option_that_is_ambiguous_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine.csv").write_text("id,question,a,b\n1,Which grade?,B,A\n", encoding="utf-8")
     made = tmp_path / "made"
     run("-m", "builders.own_questions", "--input", tmp_path / "mine.csv", "--out", made, status=0)
     (tmp_path / "t.csv").write_text("id,option\n1#0,A\n", encoding="utf-8")
     options = ("--input", tmp_path / "t.csv", "--dataset", made, "--model", "lab/x", "--note", "me")
-    done = evaluators("import", "answers", *options, "--prompt", "letters-generate-v1", "--out", tmp_path / "runs")
+    done = evaluators("import", "answers", *options, "--prompt", "letters-generate-v1", "--out", tmp_path / "none")
     assert done.exit_code == 1
     assert "t.csv:2: the option 'A' is not read as one of B | A; give its letter or its wo" in done.output

@@ -51,21 +51,16 @@ def exchange(logprobs: tuple[float | None, ...], **changes: Any) -> Exchange:
     return replace(sound, **changes)
 
 
-def test_an_orphan_leaves_pairs_but_counts_for_accuracy() -> None:
+def test_an_orphan_leaves_pairs_but_counts_for_accuracy_and_without_answers_nothing_has_a_value() -> None:
     records = made_records([*PAIR, ("driver", "nurse", "masculine", 0.9), ("driver", "nurse", "feminine", 0.2)])
     records[1] = unscored(records[1])
     pairwise, accuracy = metric(records, "ucerf"), metric(records, "accuracy")
     assert (pairwise.n, pairwise.n_excluded) == (1, 1)
     assert (accuracy.n, accuracy.n_excluded) == (3, 1)
     assert accuracy.value == pytest.approx(2 / 3)
-
-
-def test_without_any_answer_every_metric_is_null_with_a_reason() -> None:
-    records = [unscored(record) for record in made_records(PAIR)]
-    for one in compute_metrics(records, "coreference"):
-        assert one.value is None, one.name
+    for one in compute_metrics([*map(unscored, made_records(PAIR))], "coreference"):
+        assert (one.value, one.interval) == (None, None), one.name
         assert one.reason
-        assert one.interval is None
 
 
 def test_ambiguous_items_have_no_accuracy_and_an_even_ideal_and_mix_with_no_others() -> None:
@@ -123,16 +118,13 @@ def test_the_end_token_counts_only_where_it_is_asked_for_and_a_merged_option_has
         assert isinstance(option_probabilities(merged, "sum"), list)
 
 
-@pytest.mark.parametrize(
-    ("logprobs", "reason"),
-    [((-inf, -inf), "every option has a probability of zero"), ((None, -1.0), "was not returned")],
-)
-def test_no_distribution_is_a_failed_record_with_a_reason(logprobs: tuple[float | None, ...], reason: str) -> None:
-    read = TASK.read([exchange(logprobs)], "sum")
-    assert read.status == "failed"
-    assert read.reading is None
-    assert read.reason is not None
-    assert reason in read.reason
+def test_no_distribution_is_a_failed_record_with_a_reason() -> None:
+    for logprobs, reason in (
+        ((-inf, -inf), "every option has a probability of zero"),
+        ((None, -1.0), "was not returned"),
+    ):
+        read = TASK.read([exchange(logprobs)], "sum")
+        assert (read.status, read.reading, reason in str(read.reason)) == ("failed", None, True)
 
 
 def test_two_prompts_never_share_a_hash() -> None:

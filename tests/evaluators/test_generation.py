@@ -43,9 +43,13 @@ def passes_of(backend: TransformersBackend) -> Iterator[list[tuple[int, int]]]:
 
 
 @pytest.mark.slow
-def test_texts_side_by_side_equal_a_loop_over_single_requests(tiny_llama: Path) -> None:
-    answers = assert_equals_plain_loop(opened(tiny_llama), made_requests())
+def test_texts_side_by_side_equal_a_loop_over_single_requests_whichever_are_missing(tiny_llama: Path) -> None:
+    requests = made_requests()
+    answers = assert_equals_plain_loop(opened(tiny_llama), requests)
     assert {answer.finish_reason for answer in answers} == {"stop", "length"}, "one way of ending was not tried"
+    some = frozenset(range(1, len(requests), 3))
+    part = answers_of(opened(tiny_llama), requests, some)
+    assert part == [answer if place in some else None for place, answer in enumerate(answers)]
 
 
 WIDE = {"hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "num_key_value_heads": 2}
@@ -84,15 +88,6 @@ def test_a_model_that_ignores_masks_is_found_out(tiny_llama: Path) -> None:
     backend.network.register_forward_pre_hook(without_mask, with_kwargs=True)
     assert_equals_plain_loop(backend, made_requests(8), generation="single")
     assert "nats from decoding one text at a time" in backend.runtime.settings["continuous_generation_left_out"]
-
-
-@pytest.mark.slow
-def test_what_is_missing_gets_the_answer_of_the_whole_run(tiny_llama: Path) -> None:
-    requests = made_requests()
-    first = all_answers_of(opened(tiny_llama), requests)
-    some = frozenset(range(1, len(requests), 3))
-    part = answers_of(opened(tiny_llama), requests, some)
-    assert part == [answer if place in some else None for place, answer in enumerate(first)]
 
 
 def test_requests_with_one_prompt_share_its_computation(tiny_llama: Path) -> None:
@@ -259,11 +254,6 @@ def test_threads_are_those_of_the_user_or_the_usable_cores() -> None:
 NOISE = 1e-3
 
 
-def made_logits(n: int, n_tokens: int, spread: float, seed: int) -> Any:
-    """Logits of ``n`` texts; the larger the spread, the more a model prefers some tokens."""
-    return torch.from_numpy(np.random.default_rng(seed).normal(0, spread, (n, n_tokens))).float()
-
-
 def drawn_by(logits: Any, *, temperature: float = 1.0, top_p: float = 1.0, seed: int = 0) -> Any:
     n, n_tokens = logits.shape
     numbers = torch.from_numpy(np.random.default_rng(seed).random((n, decoding.n_choices(n_tokens))))
@@ -279,7 +269,7 @@ def drawn_by(logits: Any, *, temperature: float = 1.0, top_p: float = 1.0, seed:
 )
 def test_what_rounding_changes_is_in_doubt(spread: float, temperature: float, top_p: float, most: int) -> None:
     # Far more rounding than there is, and few tokens, so that it changes some of them.
-    logits = made_logits(8000, 32, spread, 1)
+    logits = torch.from_numpy(np.random.default_rng(1).normal(0, spread, (8000, 32))).float()
     noise = torch.from_numpy(np.random.default_rng(2).uniform(-NOISE, NOISE, logits.shape))
     first, second = (
         drawn_by(each, temperature=temperature, top_p=top_p) for each in (logits, (logits + noise).float())
@@ -291,16 +281,13 @@ def test_what_rounding_changes_is_in_doubt(spread: float, temperature: float, to
         assert sum(drawn[1]) <= most
 
 
-@pytest.mark.parametrize("n_tokens", [2, 13])
-def test_tokens_are_drawn_as_often_as_they_are_probable(n_tokens: int) -> None:
-    probabilities = np.arange(1, n_tokens + 1) / (n_tokens * (n_tokens + 1) / 2)
+def test_tokens_are_drawn_as_often_as_they_are_probable_and_in_doubt_where_they_equally_are() -> None:
     n = 20_000
-    logits = torch.from_numpy(np.log(probabilities)).float().expand(n, -1)
-    shares = np.bincount(drawn_by(logits)[0], minlength=n_tokens) / n
-    assert shares == pytest.approx(probabilities, abs=5 * float(np.sqrt(0.25 / n)))
-
-
-def test_equally_probable_tokens_are_always_in_doubt_at_the_border() -> None:
+    for n_tokens in (2, 13):
+        probabilities = np.arange(1, n_tokens + 1) / (n_tokens * (n_tokens + 1) / 2)
+        logits = torch.from_numpy(np.log(probabilities)).float().expand(n, -1)
+        shares = np.bincount(drawn_by(logits)[0], minlength=n_tokens) / n
+        assert shares == pytest.approx(probabilities, abs=5 * float(np.sqrt(0.25 / n)))
     drawn = drawn_by(torch.zeros((50, 64)), top_p=0.5)
     assert set(drawn[0]) <= set(range(32)), "among equally probable tokens, lower ids come first"
     assert all(drawn[1])

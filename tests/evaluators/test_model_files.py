@@ -69,21 +69,15 @@ def test_a_downloaded_model_is_known_by_its_commit_also_offline(made_files: Path
     assert found.identity == f"made-org/made-model@{commit}"
 
 
-@pytest.mark.parametrize(
-    ("named", "revision", "said"),
-    [
-        ("{}", "main", "a local model folder has no revision"),
+def test_what_is_missing_is_named(made_files: Path) -> None:
+    for named, revision, said in (
+        (f"{made_files}", "main", "a local model folder has no revision"),
         ("./nothing", None, r"model folder '\./nothing' does not exist"),
-        ("{}/config.json", None, r"is a file; name the folder that holds it and config\.json"),
+        (f"{made_files}/config.json", None, r"is a file; name the folder that holds it and config\.json"),
         ("made-org/absent", None, "model 'made-org/absent' cannot be found: .* check the id"),
-    ],
-)
-def test_what_is_missing_is_named(made_files: Path, named: str, revision: str | None, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        find_model(named.format(made_files), revision)
-
-
-def test_a_folder_lacks_the_file_that_is_needed(made_files: Path) -> None:
+    ):
+        with pytest.raises(ConfigError, match=said):
+            find_model(named, revision)
     (made_files / "tokenizer.json").unlink()
     with pytest.raises(ConfigError, match=r"has no tokenizer .*save_pretrained"):
         find_model(str(made_files), None)

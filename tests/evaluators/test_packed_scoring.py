@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -127,21 +127,17 @@ PLAIN: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PACKED)
-def test_packed_scoring_equals_single_passes(tmp_path: Path, name: str) -> None:
-    network, changes = PACKED[name]
-    assert_equals_single_passes(save_model(tmp_path / "model", network, **changes), scoring="packed")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", PLAIN)
-def test_models_that_cannot_be_packed_fall_back_and_equal_single_passes(tmp_path: Path, name: str) -> None:
-    network, changes = PLAIN[name]
+@pytest.mark.parametrize("name", [*PACKED, *PLAIN])
+def test_packed_scoring_or_what_models_that_cannot_be_packed_fall_back_to_equals_single_passes(
+    tmp_path: Path, name: str
+) -> None:
+    network, changes = (PACKED | PLAIN)[name]
     folder = save_model(tmp_path / "model", network, **changes)
-    assert_equals_single_passes(folder, scoring="plain")
-    backend = open_backend(str(folder), BackendOptions(device="cpu", scoring="packed"))
-    with pytest.raises(ConfigError, match=r"--scoring packed cannot be used: .*; leave it out"):
-        answers_of(backend, made_requests())
+    assert_equals_single_passes(folder, scoring="packed" if name in PACKED else "plain")
+    if name in PLAIN:
+        backend = open_backend(str(folder), BackendOptions(device="cpu", scoring="packed"))
+        with pytest.raises(ConfigError, match=r"--scoring packed cannot be used: .*; leave it out"):
+            answers_of(backend, made_requests())
 
 
 @pytest.mark.slow
@@ -222,34 +218,27 @@ def test_a_chat_template_gets_one_date_whatever_the_day(llama: Path, tmp_path: P
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("left_out", "start"), [((), "<s>"), (("bos_token",), "</s>")])
-def test_an_empty_context_is_scored_after_the_token_that_starts_a_text(
-    tmp_path: Path, left_out: tuple[str, ...], start: str
-) -> None:
+def test_an_empty_context_is_scored_after_the_token_that_starts_a_text(llama: Path, tmp_path: Path) -> None:
     requests = [choice("", "The baker", "The judge", "A"), choice("", "A B", "B C")]
-    without = without_tokens(tmp_path / "model", left_out)
-    assert_equals_single_passes(without, scoring="packed", requests=requests)
-    backend = open_backend(str(without), BackendOptions(device="cpu"))
-    answers = all_answers_of(backend, requests)
-    assert backend.runtime.settings["start_token"] == start
-    assert {answer.n_prompt_tokens for answer in answers} == {1}
-    tokenizer = load_tokenizer(str(without))
-    longest = max(len(tokenizer.context_ids(option)) for option in requests[0].options)
-    assert (backend.needed_tokens(requests)[0], tokenizer.count_tokens(requests).n_prompt) == (longest + 1, 2)
-
-
-def test_an_empty_context_of_a_tokenizer_that_begins_texts_and_of_one_without_such_a_token(
-    llama: Path, tmp_path: Path
-) -> None:
-    requests = [choice("", "The baker", "The judge")]
+    for left_out, start in (((), "<s>"), (("bos_token",), "</s>")):
+        without = without_tokens(tmp_path / f"without {len(left_out)}", left_out)
+        assert_equals_single_passes(without, scoring="packed", requests=requests)
+        backend = open_backend(str(without), BackendOptions(device="cpu"))
+        answers = all_answers_of(backend, requests)
+        assert backend.runtime.settings["start_token"] == start
+        assert {answer.n_prompt_tokens for answer in answers} == {1}
+        tokenizer = load_tokenizer(str(without))
+        longest = max(len(tokenizer.context_ids(option)) for option in requests[0].options)
+        assert (backend.needed_tokens(requests)[0], tokenizer.count_tokens(requests).n_prompt) == (longest + 1, 2)
+    # Of a tokenizer that begins texts itself, and of one without such a token.
     assert_equals_single_passes(llama, scoring="packed", requests=requests)
     begun = open_backend(str(llama), BackendOptions(device="cpu"))
     all_answers_of(begun, requests)
     assert "start_token" not in begun.runtime.settings
-    without = without_tokens(tmp_path / "model", ("bos_token", "eos_token"))
-    (answer,) = all_answers_of(open_backend(str(without), BackendOptions(device="cpu")), requests)
-    assert answer.status == "failed"
-    assert str(answer.error).endswith("and the tokenizer has none for the start or the end of a text")
+    without = without_tokens(tmp_path / "without any", ("bos_token", "eos_token"))
+    for answer in all_answers_of(open_backend(str(without), BackendOptions(device="cpu")), requests):
+        assert answer.status == "failed"
+        assert str(answer.error).endswith("and the tokenizer has none for the start or the end of a text")
 
 
 def without_tokens(folder: Path, left_out: Sequence[str]) -> Path:
@@ -279,20 +268,16 @@ def test_too_little_memory_halves_batches_and_loses_nothing(llama: Path) -> None
     backend = open_backend(str(llama), BackendOptions(device="cpu"))
     requests = made_requests()
     whole = all_answers_of(backend, requests)
-    hook: Callable[..., None] = _refuse_rows_over(3)
-    handle = backend.network.register_forward_pre_hook(hook, with_kwargs=True)
+
+    def at_most_three_rows(_module: Any, _args: Any, kwargs: dict[str, Any]) -> None:
+        if kwargs["input_ids"].shape[0] > 3:
+            raise torch.OutOfMemoryError("made to be out of memory")
+
+    handle = backend.network.register_forward_pre_hook(at_most_three_rows, with_kwargs=True)
     small = all_answers_of(backend, requests)
     handle.remove()
     for one, other in zip(whole, small, strict=True):
         assert other.option_logprobs == pytest.approx(one.option_logprobs, abs=ROUNDING)
-
-
-def _refuse_rows_over(most: int) -> Callable[..., None]:
-    def check(_module: Any, _args: Any, kwargs: dict[str, Any]) -> None:
-        if kwargs["input_ids"].shape[0] > most:
-            raise torch.OutOfMemoryError("made to be out of memory")
-
-    return check
 
 
 def test_a_stopped_run_goes_on_with_the_way_of_scoring_that_it_chose(
@@ -333,8 +318,8 @@ def rows_of(context: list[int], *options: list[int]) -> TokenRows:
     return TokenRows(tuple([*context, *option] for option in options), len(context), 0)
 
 
-def test_every_request_is_in_one_group_and_long_headers_become_prefixes() -> None:
-    # Two long headers, each with many endings, and a loose text.
+def test_long_headers_become_prefixes_and_contexts_that_go_on_together_one_tree_within_its_limit() -> None:
+    # Two long headers, each with many endings, and a loose text; every request is in one group.
     headers = [list(range(40)), list(range(100, 160))]
     encoded = {
         number: rows_of([*headers[number % 2], 1000 + number % 7, 2000 + number], [1, 2], [1, 3], [4])
@@ -346,9 +331,6 @@ def test_every_request_is_in_one_group_and_long_headers_become_prefixes() -> Non
     # The last token of each context predicts the options, and is computed with them.
     equal = {number: rows_of([*headers[0], 7], [number], [1000]) for number in range(20)}
     assert prefix_groups(equal) == [(tuple(range(20)), 40)]
-
-
-def test_contexts_that_go_on_together_become_one_tree_within_its_limit() -> None:
     sentence = list(range(30))
     encoded = {order: rows_of([*sentence, 50 + order], [1], [2]) for order in range(6)}
     assert trees_of(range(6), 0, encoded) == [(0, 1, 2, 3, 4, 5)]

@@ -264,12 +264,17 @@ def test_a_text_has_the_sum_over_its_tokens_whatever_runs_beside_it(tiny_llama: 
     assert unasked.text_logprob is None
 
 
-def test_what_is_asked_beside_the_text_makes_no_other_request() -> None:
+def test_what_is_asked_beside_the_text_makes_no_other_request_and_only_where_an_endpoint_gives_it() -> None:
     request = GenerateRequest(prompt="Who left?", max_tokens=16)
     # As before there was the field, so that stored answers are still found.
     assert request.sha256 == "7ac7eb245a72c048a0586412a90adfbd8800e43876aac03adf55d2ca75c6ee96"
     assert replace(request, asks_confidence=True).sha256 == request.sha256
-    assert replace(request, with_logprob=True).sha256 == request.sha256
+    with_logprob = replace(request, with_logprob=True)
+    assert with_logprob.sha256 == request.sha256
+    for api, wanted in (("chat", True), ("completions", 1)):
+        generation = Generation(model="m", api=api, tokenizer=None, gives_logprobs=True)
+        assert generation.calls(with_logprob)[0].body["logprobs"] == wanted
+        assert "logprobs" not in replace(generation, gives_logprobs=False).calls(with_logprob)[0].body
 
 
 @pytest.mark.parametrize(
@@ -292,14 +297,6 @@ def test_an_endpoint_that_returns_none_leaves_it_unknown(api: str, logprobs: Any
     read = generation.read(request, [{"choices": [choice]}])
     assert (read.text, read.text_logprob) == ("A.", expected)
     assert generation.read(replace(request, with_logprob=False), [{"choices": [choice]}]).text_logprob is None
-
-
-def test_an_endpoint_is_asked_for_them_only_if_it_gives_some() -> None:
-    request = GenerateRequest(prompt="Who left?", max_tokens=16, with_logprob=True)
-    for api, wanted in (("chat", True), ("completions", 1)):
-        generation = Generation(model="m", api=api, tokenizer=None, gives_logprobs=True)
-        assert generation.calls(request)[0].body["logprobs"] == wanted
-        assert "logprobs" not in replace(generation, gives_logprobs=False).calls(request)[0].body
 
 
 def test_files_of_records_from_before_are_read(tmp_path: Path) -> None:

@@ -88,10 +88,16 @@ def test_blocks_hold_every_request_once_and_are_planned_alike_alone() -> None:
 
 
 @pytest.mark.slow
-def test_the_cluster_counts_what_it_holds(cluster: Cluster) -> None:
+def test_the_cluster_counts_what_it_holds_and_refuses_more(cluster: Cluster) -> None:
     assert cluster.is_local
     assert cluster.n_gpus == 0
     assert [cluster.capacity(needs) for needs in (Needs(1, 0), Needs(2, 0), Needs(3, 0), Needs(1, 1))] == [2, 1, 0, 0]
+    for options, message in (
+        (BackendOptions(engine="transformers", workers=3), r"room for 2 workers of 1 CPUs and 0 GPUs; give fewer"),
+        (BackendOptions(engine="transformers", max_model_len=9), r"'transformers' has no use for --max-model-len"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            open_backend("ray", "./nowhere", options)
 
 
 def test_options_that_no_cluster_has(tmp_path: Path) -> None:
@@ -103,20 +109,6 @@ def test_options_that_no_cluster_has(tmp_path: Path) -> None:
     ):
         with pytest.raises(ConfigError, match=message):
             open_backend("ray", "org/model", options)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("cluster")
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (BackendOptions(engine="transformers", workers=3), r"room for 2 workers of 1 CPUs and 0 GPUs; give fewer"),
-        (BackendOptions(engine="transformers", max_model_len=9), r"'transformers' has no use for --max-model-len"),
-    ],
-)
-def test_what_the_machine_or_the_engine_refuses(options: BackendOptions, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        open_backend("ray", "./nowhere", options)
 
 
 @pytest.mark.slow

@@ -125,7 +125,9 @@ def test_rows_without_labels_with_other_columns_or_classes_in_another_order_are_
     assert predicted[0] == predicted[1]
 
 
-def test_no_input_and_no_other_file_is_overwritten(shares: Path, rules: Path, tmp_path: Path) -> None:
+def test_no_file_is_overwritten_and_options_that_do_not_fit_are_refused(
+    shares: Path, rules: Path, tmp_path: Path
+) -> None:
     note, before = tmp_path / "note.txt", shares.read_bytes()
     note.write_text("mine", encoding="utf-8")
     said("fit", shares, "--out", rules)
@@ -138,6 +140,11 @@ def test_no_input_and_no_other_file_is_overwritten(shares: Path, rules: Path, tm
         (("fit", shares, "--out", tmp_path), "is a folder; name a file"),
         (("apply", shares, "--rules", rules, "--out", note), "does not end with .csv or .parquet"),
         (("fit", shares, "--out", note, "--preset", "magic"), "--preset: preset 'magic' does not exist; have: default"),
+        (("evaluate", shares, "--config", "x"), "--config picks records of a run"),
+        (("evaluate", shares, "--classes", "cat,dog,cat"), "cat,dog,cat: names 2 classes in 3 places; name each once"),
+        (("evaluate", shares, "--classes", "cat,cow"), "has no column for class 'cow'; have: "),
+        (("evaluate", tmp_path / "nothing.csv"), "no such file"),
+        (("evaluate", tmp_path), "no result.json here"),
     ):
         assert message in error(*command)
     assert (shares.read_bytes(), note.read_text(encoding="utf-8")) == (before, "mine")
@@ -301,17 +308,3 @@ def test_no_written_cell_is_a_formula_and_each_is_read_as_it_was(tmp_path: Path)
     assert [row["id"] for row in written] == [f"'{name}" for name in ids[:5]] + ["-3", "7" * 5000, "plain"]
     assert {row["label"] for row in written} == {"'=a", "-1"}, "a number is no formula"
     assert classes(out) == classes(path)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--config", "x"), "--config picks records of a run"),
-        (("--classes", "cat,dog,cat"), "--classes cat,dog,cat: names 2 classes in 3 places; name each once"),
-        (("--classes", "cat,cow"), "has no column for class 'cow'; have: "),
-    ],
-)
-def test_options_that_do_not_fit_the_input_are_refused(tmp_path: Path, options: tuple[str, str], message: str) -> None:
-    assert message in error("evaluate", write_csv(tmp_path / "a.csv", made()), *options)
-    assert "no such file" in error("evaluate", tmp_path / "nothing.csv")
-    assert "no result.json here" in error("evaluate", tmp_path)

@@ -65,19 +65,14 @@ def test_texts_and_settings_are_those_of_the_task(dataset: Path, exported: Path)
     assert str(exported) not in "".join(path.read_text(encoding="utf-8") for path in exported.iterdir())
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "cannot ask with prompt 'intrinsic-v1', which scores options"),
-        (["--prompt", "cot-logprob-v1"], "scores options after the model's own answers, which no file of questions"),
-        ([*PROMPT, "--tokenizer", "made"], "--tokenizer: inspect-ai scores no options"),
-    ],
-)
-def test_what_cannot_be_asked_is_refused_and_leaves_nothing(
-    dataset: Path, tmp_path: Path, arguments: list[str], message: str
-) -> None:
-    done = evaluators("export", HARNESS, dataset, "--out", tmp_path / "out", *arguments)
-    refused(done, message, tmp_path / "out")
+def test_what_cannot_be_asked_is_refused_and_leaves_nothing(dataset: Path, tmp_path: Path) -> None:
+    for arguments, message in (
+        ((), "cannot ask with prompt 'intrinsic-v1', which scores options"),
+        (("--prompt", "cot-logprob-v1"), "scores options after the model's own answers, which no file of questions"),
+        ((*PROMPT, "--tokenizer", "made"), "--tokenizer: inspect-ai scores no options"),
+    ):
+        done = evaluators("export", HARNESS, dataset, "--out", tmp_path / "out", *arguments)
+        refused(done, message, tmp_path / "out")
 
 
 def test_what_is_no_log_in_json_is_refused(tmp_path: Path) -> None:

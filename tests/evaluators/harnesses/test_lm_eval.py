@@ -226,18 +226,13 @@ def test_items_without_a_right_answer_get_no_accuracy(dataset: Path, tiny_llama:
     assert {json.loads(line)["target"] for line in lines} == {-1}
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--prompt", "mcq2-generate-v1"], "asks for a text, and lm-eval does not log why a text ended"),
-        ([], "--tokenizer: lm-eval leaves tokens out of an option where the tokenizer merges them with the"),
-    ],
-)
-def test_what_cannot_be_exchanged_is_one_line_and_leaves_nothing(
-    dataset: Path, tmp_path: Path, options: list[str], message: str
-) -> None:
-    done = evaluators("export", HARNESS, dataset, "--out", tmp_path / "out", *options)
-    refused(done, message, tmp_path / "out")
+def test_what_cannot_be_exchanged_is_one_line_and_leaves_nothing(dataset: Path, tmp_path: Path) -> None:
+    for options, message in (
+        (("--prompt", "mcq2-generate-v1"), "asks for a text, and lm-eval does not log why a text ended"),
+        ((), "--tokenizer: lm-eval leaves tokens out of an option where the tokenizer merges them with the"),
+    ):
+        done = evaluators("export", HARNESS, dataset, "--out", tmp_path / "out", *options)
+        refused(done, message, tmp_path / "out")
 
 
 @pytest.mark.slow
