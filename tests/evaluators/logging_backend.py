@@ -37,11 +37,6 @@ from schemas.documents.result import Model, Normalisation
 from schemas.folders.dataset_folder import read_manifest
 
 
-def always_answered(request: Request) -> ExchangeStatus:
-    """The status of a sound model."""
-    return "answered"
-
-
 def identity_of(name: str, revision: str | None = "1", precision: str | None = None) -> dict[str, str | None]:
     """The parts of the identity of a model on the Hub."""
     unset = dict.fromkeys(("chat_template", "tokenizer", "scoring"))
@@ -57,7 +52,7 @@ class LoggingBackend(Backend):
     name: str = "tests/logging"
     batch: int = 16
     kill_at_batch: int | None = None
-    status: Callable[[Request], ExchangeStatus] = always_answered
+    status: Callable[[Request], ExchangeStatus] = lambda request: "answered"
     runtime: Runtime = field(default_factory=Runtime)
     capabilities: frozenset[Capability] = frozenset({"option_logprobs"})
     arguments: tuple[str, ...] = ("--model logging",)

@@ -100,15 +100,15 @@ def logprobs(folder: Path, config: str) -> dict[str, tuple[float, ...]]:
     return {item: tuple(value or 0.0 for value in one.option_logprobs) for item, one in found.items()}
 
 
-def prompts(folder: Path, config: str) -> dict[str, str | None]:
-    return {item: one.prompt for item, one in asked_of(folder, config).items()}
-
-
 @pytest.mark.slow
 def test_each_context_is_answered_as_plain_passes_with_its_adapter_say_and_shares_no_answer(
     model: Path, adapters: Path, runs: dict[str, Finished]
 ) -> None:
-    texts = [prompts(runs[prompt].folder, config) for prompt in runs for config in CONFIGS]
+    texts = [
+        {item: one.prompt for item, one in asked_of(runs[prompt].folder, config).items()}
+        for prompt in runs
+        for config in CONFIGS
+    ]
     assert all(one == texts[0] for one in texts), "all contexts ask the same texts"
     found = [logprobs(runs[prompt].folder, config) for prompt in runs for config in CONFIGS]
     for place, one in enumerate(found):
@@ -161,7 +161,9 @@ def test_answers_of_the_base_and_of_other_adapters_are_not_found(
         assert len(unanswered(for_backend, list(for_backend.parts), backend, stores)[0]) == n_distinct
 
 
-def test_the_identity_names_the_adapters_and_that_of_the_base_is_as_before(model: Path, adapters: Path) -> None:
+def test_the_identity_names_the_adapters_and_their_list_tells_how_they_were_trained(
+    model: Path, adapters: Path
+) -> None:
     base, adapted = opened(model).model, opened(model, lora=adapters).model
     sha256 = hashlib.sha256((adapters / "adapters.json").read_bytes()).hexdigest()
     assert base.identity is not None
@@ -169,6 +171,12 @@ def test_the_identity_names_the_adapters_and_that_of_the_base_is_as_before(model
     assert adapted.identity == {**base.identity, "adapters": sha256}
     assert adapted.identity_sha256 != base.identity_sha256
     assert (base.id, adapted.id) == ("local/tiny-llama", "local/tiny-llama-LoRA")
+    assert (PUBLISHED.epochs, PUBLISHED.learning_rate, PUBLISHED.rank, PUBLISHED.alpha) == (5, 2e-4, 64, 16)
+    found = open_adapters(str(adapters)).document
+    assert found.hyperparameters == QUICK
+    assert found.target_modules == ("down_proj", "gate_proj", "k_proj", "o_proj", "q_proj", "up_proj", "v_proj")
+    settings = (adapters / "left" / NO_EXAMPLES / "adapter_config.json").read_text(encoding="utf-8")
+    assert str(REPOSITORY) not in settings + (adapters / "adapters.json").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
@@ -494,15 +502,6 @@ def test_one_step_goes_against_the_gradient_of_label_and_end_alone(model: Path, 
         assert 0 < a.abs().max() <= (1 - rate * decay) / a.shape[1] ** 0.5 * (1 + 1e-6)
         compared += int(certain.sum())
     assert compared > 1000
-
-
-def test_the_published_numbers_are_the_defaults_and_are_told(adapters: Path) -> None:
-    assert (PUBLISHED.epochs, PUBLISHED.learning_rate, PUBLISHED.rank, PUBLISHED.alpha) == (5, 2e-4, 64, 16)
-    found = open_adapters(str(adapters)).document
-    assert found.hyperparameters == QUICK
-    assert found.target_modules == ("down_proj", "gate_proj", "k_proj", "o_proj", "q_proj", "up_proj", "v_proj")
-    settings = (adapters / "left" / NO_EXAMPLES / "adapter_config.json").read_text(encoding="utf-8")
-    assert str(REPOSITORY) not in settings + (adapters / "adapters.json").read_text(encoding="utf-8")
 
 
 def command(model: Path, dataset: Path, out: Path, *more: str) -> list[str]:

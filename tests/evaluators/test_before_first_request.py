@@ -229,7 +229,9 @@ def test_a_pilot_tells_the_time_and_its_answers_are_counted(problems: Path, mode
 
 
 @pytest.mark.slow
-def test_an_endpoint_is_timed_by_name_and_priced_by_bytes(problems: Path, endpoint: Sized, tmp_path: Path) -> None:
+def test_an_endpoint_is_timed_by_name_and_priced_by_bytes_and_not_asked_what_must_fail(
+    problems: Path, endpoint: Sized, tmp_path: Path
+) -> None:
     prices = tmp_path / "prices.toml"
     prices.write_text('["made/*"]\ninput = 100\noutput = 400\n')
     asked = command(problems, endpoint, tmp_path / "runs", "--prompt", "zero-shot-greedy-v1", "--prices", prices)
@@ -247,12 +249,9 @@ def test_an_endpoint_is_timed_by_name_and_priced_by_bytes(problems: Path, endpoi
     )
     assert "in all, at the pace of 22 answers that this model gave before" in told
     assert "≤ " in told
-
-
-def test_what_must_fail_is_refused_unasked(problems: Path, endpoint: Sized, tmp_path: Path) -> None:
-    told = evaluators(*command(problems, endpoint, tmp_path / "runs", "--prompt", "published-v1", "--dry-run"))
-    assert told.exit_code == 1
-    assert "marks published answers" in told.stderr
+    endpoint.received.clear()
+    refused = evaluators(*command(problems, endpoint, tmp_path / "runs", "--prompt", "published-v1", "--dry-run"))
+    assert (refused.exit_code, "marks published answers" in refused.stderr) == (1, True)
     assert not endpoint.received
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,6 +23,7 @@ from evaluators.tasks.images.image_classification_task import TASK
 from schemas.documents.record import choice_sha256
 from schemas.files import pictures
 from tests.evaluators.asking import all_answers_of, answers_of, groups_of
+from tests.evaluators.test_model_files import settings
 from tests.evaluators.tiny_clip import (
     MOST_TOKENS,
     SCALE,
@@ -166,16 +166,6 @@ def test_what_is_no_image_or_too_long_fails_alone_and_no_other_normalisation_mea
     assert answers[4].error == f"the image has an option of {needed} tokens, and the model takes {MOST_TOKENS}"
     read = TASK.read([exchange_of(requests[0], answers[0], show_prompt=True, chat=False)], "byte_mean")
     assert (read.status, "use the normalisation sum" in str(read.reason)) == ("failed", True)
-
-
-def settings(file: str, **fields: Any) -> Callable[[Path], object]:
-    """A change of settings in one of the files."""
-
-    def change(folder: Path) -> None:
-        path = folder / file
-        path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | fields), encoding="utf-8")
-
-    return change
 
 
 PROCESSOR = "preprocessor_config.json"

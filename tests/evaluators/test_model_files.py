@@ -92,9 +92,11 @@ def test_what_is_missing_is_named(made_files: Path) -> None:
         find_model(str(made_files), None)
 
 
-def settings(**fields: Any) -> Callable[[Path], None]:
+def settings(file: str = "config.json", /, **fields: Any) -> Callable[[Path], None]:
+    """A change of settings in a file of a model."""
+
     def change(folder: Path) -> None:
-        path = folder / "config.json"
+        path = folder / file
         path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | fields), encoding="utf-8")
 
     return change

@@ -132,7 +132,9 @@ def test_options_that_take_several_calls_are_refused(folder: Path, tokenizer: To
         assert endpoint.uploads == []
 
 
-def test_what_a_batch_answered_before_it_ended_early_is_kept(tokenizer: Tokenizer) -> None:
+def test_what_a_batch_answered_before_it_ended_early_is_kept_and_errors_come_from_their_file(
+    tokenizer: Tokenizer,
+) -> None:
     # In any order, repeated or not at all.
     with FakeBatchEndpoint(
         tokenizer, serves=CHAT, edit=lambda lines: [*reversed(lines[1:]), lines[3]], ends_as="expired"
@@ -141,12 +143,9 @@ def test_what_a_batch_answered_before_it_ended_early_is_kept(tokenizer: Tokenize
     assert found[0].status == "failed"
     assert "run the same command again" in str(found[0].error)
     assert [found[place].text for place in range(1, 20)] == [f"You said: Say {number}" for number in range(1, 20)]
-
-
-def test_errors_of_lines_are_read_from_the_error_file(tokenizer: Tokenizer, tmp_path: Path) -> None:
     requests = [*REQUESTS[:3], GenerateRequest(prompt="Say 3", max_tokens=3, json_schema='{"type": "object"}')]
     with FakeBatchEndpoint(tokenizer, serves=CHAT, refuses=frozenset({"response_format"})) as endpoint:
-        found, _ = ask(opened(endpoint, tmp_path / "batch.json"), requests, frozenset(range(4)))
+        found, _ = ask(opened(endpoint), requests)
     assert [found[place].status for place in range(4)] == ["answered", "answered", "answered", "failed"]
     assert "'response_format'" in str(found[3].error)
 

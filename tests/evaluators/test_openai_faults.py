@@ -487,18 +487,16 @@ def test_what_is_wrong_from_the_start_is_one_line_in_seconds(name: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("text", "n_used"), [("A", 1_000_000), ("A" * 5_000, 1)])
-def test_tokens_that_no_answer_can_have_are_unknown_and_told_once(
-    text: str, n_used: int, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _warn_of_tokens.cache_clear()
+def test_tokens_that_no_answer_can_have_are_unknown_and_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     request = GenerateRequest(prompt="Say 1", max_tokens=16)
-    for _ in range(2):
-        answer = sound(request, Response(status="answered", text=text, n_completion_tokens=n_used))
-        assert (answer.status, answer.text, answer.n_completion_tokens) == ("answered", text, None)
-    assert capsys.readouterr().err.count("states numbers of tokens that its answers cannot have") == 1
-    usual = Response(status="answered", text=text, n_completion_tokens=5_000)
-    assert sound(request, usual) == usual
+    for text, n_used in (("A", 1_000_000), ("A" * 5_000, 1)):
+        _warn_of_tokens.cache_clear()
+        for _ in range(2):
+            answer = sound(request, Response(status="answered", text=text, n_completion_tokens=n_used))
+            assert (answer.status, answer.text, answer.n_completion_tokens) == ("answered", text, None)
+        assert capsys.readouterr().err.count("states numbers of tokens that its answers cannot have") == 1
+        usual = Response(status="answered", text=text, n_completion_tokens=5_000)
+        assert sound(request, usual) == usual
 
 
 def test_an_answer_that_no_tokens_can_hold_ends_the_run_soon(tmp_path: Path) -> None:

@@ -144,13 +144,7 @@ def test_packed_scoring_or_what_models_that_cannot_be_packed_fall_back_to_equals
 @pytest.mark.parametrize("scoring", ["packed", "plain"])
 def test_tokens_that_span_a_prompt_and_its_options(tmp_path: Path, scoring: str) -> None:
     merging = save_tiny_llama(tmp_path / "merging", merge_words=True)
-    requests = [
-        request
-        for item in made_items(12)
-        for request in TASK.requests(item, Asked(prompt_of(TASK, "intrinsic-v1")))
-        if isinstance(request, ChoiceRequest)
-    ]
-    answers = assert_equals_single_passes(merging, scoring=scoring, requests=requests, wanted=scoring)
+    answers = assert_equals_single_passes(merging, scoring=scoring, requests=requests_of(12), wanted=scoring)
     assert any(answer.n_moved_tokens for answer in answers), "this tokenizer merges no prompt with an option"
 
 
@@ -166,21 +160,21 @@ def test_a_model_that_takes_the_place_in_the_row_for_the_place_in_the_text_is_fo
     lone = [choice(f"{number} {TEXTS[number]} {TEXTS[number + 20]}", " A", " B") for number in range(8)]
     shared = [choice(f"{HEADER} {word}", " The baker", " The market") for word in ("bread", "music", "river")]
     whole = all_answers_of(open_backend(str(llama), BackendOptions(device="cpu", scoring="plain")), [*lone, *shared])
-    handle = backend.network.register_forward_pre_hook(_forget_positions, with_kwargs=True)
+
+    def forget_positions(_module: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        if "position_ids" in kwargs:
+            n_rows, width = kwargs["input_ids"].shape
+            start = kwargs["attention_mask"].shape[-1] - width
+            kwargs["position_ids"] = torch.arange(start, start + width)[None].expand(n_rows, width)
+        return args, kwargs
+
+    handle = backend.network.register_forward_pre_hook(forget_positions, with_kwargs=True)
     answers = all_answers_of(backend, [*lone, *shared])
     handle.remove()
     assert backend.runtime.settings["option_scoring"] == "plain"
     assert "differs by" in backend.runtime.settings["packed_scoring_left_out"]
     for one, other in zip(whole, answers, strict=True):
         assert other.option_logprobs == pytest.approx(one.option_logprobs, abs=ROUNDING)
-
-
-def _forget_positions(_module: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    if "position_ids" in kwargs:
-        n_rows, width = kwargs["input_ids"].shape
-        start = kwargs["attention_mask"].shape[-1] - width
-        kwargs["position_ids"] = torch.arange(start, start + width)[None].expand(n_rows, width)
-    return args, kwargs
 
 
 @pytest.mark.slow
@@ -339,15 +333,15 @@ def test_long_headers_become_prefixes_and_contexts_that_go_on_together_one_tree_
     assert MAX_TREE < 2 * 300 + 30
 
 
-def requests_of(prompt_id: str, n_pairs: int = 40) -> list[ChoiceRequest]:
-    prompt = prompt_of(TASK, prompt_id)
-    requests = [request for item in made_items(n_pairs) for request in TASK.requests(item, Asked(prompt))]
+def requests_of(n_pairs: int) -> list[ChoiceRequest]:
+    asked = Asked(prompt_of(TASK, "intrinsic-v1"))
+    requests = [request for item in made_items(n_pairs) for request in TASK.requests(item, asked)]
     return [request for request in requests if isinstance(request, ChoiceRequest)]
 
 
 def test_models_that_show_no_output_layer_score_the_same(tiny_llama: Path) -> None:
     backend = open_backend(str(tiny_llama), BackendOptions(device="cpu"))
-    requests = requests_of("intrinsic-v1", 3)
+    requests = requests_of(3)
     full = open_backend(str(tiny_llama), BackendOptions(device="cpu"))
     full.network.get_output_embeddings = lambda: None  # type: ignore[method-assign]
     for one, other in zip(all_answers_of(backend, requests), all_answers_of(full, requests), strict=True):
@@ -356,7 +350,7 @@ def test_models_that_show_no_output_layer_score_the_same(tiny_llama: Path) -> No
 
 def test_what_does_not_fit_or_is_no_number_fails_alone(tiny_llama: Path) -> None:
     backend = open_backend(str(tiny_llama), BackendOptions(device="cpu"))
-    sound = requests_of("intrinsic-v1", 1)[0]
+    sound = requests_of(1)[0]
     long = ChoiceRequest(prompt="The guard waited. " * 80, options=(" a", " b"), outcomes=("guard", "nurse"))
     empty = ChoiceRequest(prompt="The guard", options=(" waited", ""), outcomes=("guard", "nurse"))
     answers = all_answers_of(backend, [long, sound, empty])

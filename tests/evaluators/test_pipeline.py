@@ -99,26 +99,28 @@ def test_after_an_answer_that_is_none_nothing_more_is_asked_about_the_item(
     assert len(sent(tmp_path / "log")) == 40 + 38
 
 
-def test_failures_of_both_rounds_count_against_the_limit(small: Path, tmp_path: Path) -> None:
-    model = logging(
-        tmp_path / "log", status=lambda request: "failed" if isinstance(request, ChoiceRequest) else "answered"
-    )
-    message = r"of 80 requests failed, more than the 4 .* made to be failed\. Answers are kept"
-    with pytest.raises(RunError, match=message):
-        ask(small, tmp_path / "runs", model, prompt="cot-logprob-v1")
-    assert not list((tmp_path / "runs").rglob("result.json"))
-    ask(small, tmp_path / "runs", logging(tmp_path / "again"), prompt="cot-logprob-v1")
-    assert len(sent(tmp_path / "again")) == 40, "texts were asked again"
-
-
 @pytest.mark.parametrize("prompt", ["mcq2-v1", "cot-logprob-v1"])
-def test_items_that_are_failed_by_their_answers_end_the_run_too(small: Path, tmp_path: Path, prompt: str) -> None:
+def test_requests_that_fail_and_items_that_are_failed_by_their_answers_end_the_run(
+    small: Path, tmp_path: Path, prompt: str
+) -> None:
     # A failed request of two makes a failed item: 4 of 40 requests may be 4 of 20 items.
     bad = {TASK.requests(item, Asked(prompt_of(TASK, prompt)))[1].sha256 for item in made_items(10)[:4]}
     model = logging(tmp_path / "log", status=lambda request: "failed" if request.sha256 in bad else "answered")
     with pytest.raises(RunError, match=r"4 of 20 items failed, more than the share of 0\.15 .*: made to be"):
-        ask(small, tmp_path / "runs", model, prompt=prompt, rate=0.15)
-    assert not list((tmp_path / "runs").rglob("result.json"))
+        ask(small, tmp_path / "items", model, prompt=prompt, rate=0.15)
+    # Failures of both rounds count against the limit.
+    n_requests = 40 * TASK.prompts[prompt].n_rounds
+    model = logging(
+        tmp_path / "log", status=lambda request: "failed" if isinstance(request, ChoiceRequest) else "answered"
+    )
+    message = (
+        rf"of {n_requests} requests failed, more than the {n_requests // 20} .* made to be failed\. Answers are kept"
+    )
+    with pytest.raises(RunError, match=message):
+        ask(small, tmp_path / "runs", model, prompt=prompt)
+    assert not list(tmp_path.rglob("result.json"))
+    ask(small, tmp_path / "runs", logging(tmp_path / "again"), prompt=prompt)
+    assert len(sent(tmp_path / "again")) == 40, "texts were asked again"
 
 
 @pytest.mark.slow

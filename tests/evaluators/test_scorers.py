@@ -31,7 +31,7 @@ def scored(scorer: Any, texts: tuple[str, ...] = TEXTS) -> np.ndarray[Any, Any]:
     return np.array([found[index] for index in range(len(texts))])
 
 
-def test_command_lines_name_sets_kinds_models_and_revisions() -> None:
+def test_command_lines_name_sets_kinds_models_and_revisions_of_what_metrics_read() -> None:
     (wanted,) = named_scorers(["toxicity=classifier:folder@home/model@2026-11"])
     assert wanted == ("toxicity", "classifier", "folder@home/model", "2026-11")
     assert [wanted.kind for wanted in named_scorers([REFERENCE])] == ["sentiment", "toxicity", "embedding"]
@@ -43,9 +43,7 @@ def test_command_lines_name_sets_kinds_models_and_revisions() -> None:
         "toxicity": "classifier",
         "embedding": "sentence_embedding",
     }
-
-
-def test_only_kinds_that_metrics_read_are_opened_and_a_named_one_that_nothing_reads_is_an_error() -> None:
+    # Only kinds that metrics read are opened, and a named one that nothing reads is an error.
     for given in (None, ["default"]):
         assert [scorer.identity.kind for scorer in open_scorers(given, {"toxicity"}).scorers] == ["toxicity"]
     assert open_scorers(None, set()) == ((), ())

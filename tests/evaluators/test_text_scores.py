@@ -118,18 +118,6 @@ def test_a_score_file_with_text_that_is_no_utf8_is_an_error_of_one_line(tmp_path
         read_scores(tmp_path, replace(said, sha256=sha256_file(path)))
 
 
-def test_what_a_scorer_has_said_is_not_asked_again_and_another_one_starts_anew() -> None:
-    first = score_texts(TEXTS, [MadeScorer("toxicity", length), MadeScorer("sentiment", length)])
-    same, other = MadeScorer("toxicity", length), MadeScorer("toxicity", lambda text: (0.5,), name="other")
-    later = score_texts((*TEXTS, "four"), [same], known=first)
-    assert same.asked == ["four"]
-    # Scores of a kind that is not asked for stay as they are, without the new text.
-    assert len(later.values["sentiment"]) == 3
-    changed = score_texts(TEXTS, [other], known=later)
-    assert changed.label("toxicity") == "other-1"
-    assert set(changed.values["toxicity"].values()) == {(0.5,)}
-
-
 def test_the_machine_remembers_scores_of_the_same_texts_by_the_same_scorer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,7 +212,16 @@ def test_a_score_is_in_the_range_of_its_kind(kind: str, sound: list[JsonValue], 
         assert bool([*contract.converted(value, TextScore)[1]]) == (values is broken)
 
 
-def test_a_stopped_scoring_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_what_a_scorer_has_said_is_not_asked_again_and_a_stopped_scoring_goes_on(tmp_path: Path) -> None:
+    first = score_texts(TEXTS, [MadeScorer("toxicity", length), MadeScorer("sentiment", length)])
+    same, other = MadeScorer("toxicity", length), MadeScorer("toxicity", lambda text: (0.5,), name="other")
+    later = score_texts((*TEXTS, "four"), [same], known=first)
+    assert same.asked == ["four"]
+    # Scores of a kind that is not asked for stay as they are, without the new text.
+    assert len(later.values["sentiment"]) == 3
+    changed = score_texts(TEXTS, [other], known=later)
+    assert changed.label("toxicity") == "other-1"
+    assert set(changed.values["toxicity"].values()) == {(0.5,)}
     texts = [f"text {n}" for n in range(10)]
     breaking = MadeScorer("toxicity", length, fails_after=6)
     with pytest.raises(KeyboardInterrupt):

@@ -88,7 +88,7 @@ def test_blocks_hold_every_request_once_and_are_planned_alike_alone() -> None:
 
 
 @pytest.mark.slow
-def test_the_cluster_counts_what_it_holds_and_refuses_more(cluster: Cluster) -> None:
+def test_the_cluster_counts_what_it_holds_and_refuses_more_or_an_address_without_one(cluster: Cluster) -> None:
     assert cluster.is_local
     assert cluster.n_gpus == 0
     assert [cluster.capacity(needs) for needs in (Needs(1, 0), Needs(2, 0), Needs(3, 0), Needs(1, 1))] == [2, 1, 0, 0]
@@ -98,6 +98,12 @@ def test_the_cluster_counts_what_it_holds_and_refuses_more(cluster: Cluster) -> 
     ):
         with pytest.raises(ConfigError, match=message):
             open_backend("ray", "./nowhere", options)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+        # Bound and not listening: nobody answers, and nobody else can take the port.
+        with pytest.raises(ConfigError, match=f"nobody answers at '{address}'"):
+            _check_listening(address, *free.getsockname())
 
 
 def test_options_that_no_cluster_has(tmp_path: Path) -> None:
@@ -109,13 +115,3 @@ def test_options_that_no_cluster_has(tmp_path: Path) -> None:
     ):
         with pytest.raises(ConfigError, match=message):
             open_backend("ray", "org/model", options)
-
-
-@pytest.mark.slow
-def test_no_cluster_at_the_address() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-        # Bound and not listening: nobody answers, and nobody else can take the port.
-        with pytest.raises(ConfigError, match=f"nobody answers at '{address}'"):
-            _check_listening(address, *free.getsockname())

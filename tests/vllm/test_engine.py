@@ -38,7 +38,9 @@ def sampled(n: int, **chosen: Any) -> list[GenerateRequest]:
     ]
 
 
-def test_options_and_end_tokens_equal_plain_passes(engine: VllmBackend, network: Any, tokenizer: Any) -> None:
+def test_options_and_end_tokens_equal_plain_passes_and_what_was_used_is_recorded(
+    engine: VllmBackend, network: Any, tokenizer: Any
+) -> None:
     request = ChoiceRequest(prompt=PROMPT, options=(" she", " she could", " she could leave"), outcomes=("a", "b", "c"))
     (response,) = all_answers_of(engine, [request])
     n_context = len(tokenizer(PROMPT)["input_ids"])
@@ -49,10 +51,6 @@ def test_options_and_end_tokens_equal_plain_passes(engine: VllmBackend, network:
     assert response.option_end_logprobs == pytest.approx(ends, abs=TOLERANCE)
     assert response.option_token_counts == tuple(len(ids) - n_context for ids in rows)
     assert (response.n_prompt_tokens, response.n_moved_tokens) == (n_context, 0)
-
-
-def test_what_was_used_is_recorded(engine: VllmBackend) -> None:
-    all_answers_of(engine, choices(1))
     assert engine.runtime.settings["option_scoring"] == "option_trie"
     assert engine.runtime.settings["batch_invariant"] == "0"
     assert {"vllm", "torch", "transformers", "tokenizers"} <= set(engine.runtime.packages)

@@ -1,32 +1,105 @@
-"""The commands of reweight: what they print and write, and what they refuse."""
+"""The commands of reweight on files and runs: what they print and write, and what they refuse."""
 
 from __future__ import annotations
 
+import csv
 import json
 import tempfile
 import zipfile
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from evaluators.calibration.reweighting.rules import read_rules
+from schemas.folders.run_folder import find_runs, read_run
 from tests.commands import run
-from tests.evaluators.commands.made_shares import (
-    NAMES,
-    ReadReport,
-    error,
-    frame,
-    made,
-    measured,
-    read_csv,
-    said,
-    write_csv,
-)
+from tests.evaluators.invoking import evaluators
+from tests.evaluators.label_data import made_dataset
+from tests.evaluators.made_data import made_items, write_dataset
 from tests.evaluators.reweighting import oracle
+from tests.evaluators.reweighting.made import Made
+from tests.suites.commands import ask
+from tests.suites.commands import run as run_planted
+
+NAMES = ("cat", "dog", "emu", "fox")
+
+
+def made(n: int = 240, seed: int = 0) -> Made:
+    """Return rows, rounded as in files, in which the last class is predicted too often, and the first too seldom."""
+    rng = np.random.default_rng(seed)
+    targets = rng.integers(len(NAMES), size=n)
+    scores = rng.normal(0, 1, (n, len(NAMES))) + np.array([-1.0, -0.3, 0.3, 1.0])
+    scores[np.arange(n), targets] += 2.0
+    odds = np.exp(scores)
+    return Made((odds / odds.sum(axis=1, keepdims=True)).round(6), targets)
+
+
+def frame(rows: Made, names: Sequence[str] = NAMES) -> pd.DataFrame:
+    columns = dict(zip(names, rows.probabilities.T, strict=True))
+    return pd.DataFrame({**columns, "label": [names[target] for target in rows.targets]})
+
+
+def write_csv(path: Path, rows: Made, names: Sequence[str] = NAMES) -> Path:
+    frame(rows, names).to_csv(path, index_label="id")
+    return path
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+reweight = partial(evaluators, "reweight")
+
+
+def said(*arguments: object) -> str:
+    """Return what a command prints, which must end well."""
+    done = reweight(*arguments)
+    assert done.exit_code == 0, done.stderr
+    return done.stdout
+
+
+class ReadReport(NamedTuple):
+    """What a file of measures says of some predictions."""
+
+    classes: list[dict[str, str]]
+    """The row of each class, with the texts of its cells."""
+    measures: dict[str, str]
+    """The value of each measure by its name."""
+
+    @property
+    def accuracies(self) -> list[float]:
+        """The accuracy of each class that has rows."""
+        return [float(row["value"]) for row in self.classes if row["value"]]
+
+
+def measured(folder: Path, *arguments: object) -> dict[str, ReadReport]:
+    """Return what a command measures, by the title of the rows and ``before`` or ``after``."""
+    path = folder / "measures.csv"
+    assert f"measures {path}" in said(*arguments, "--measures", path).splitlines()
+    found: dict[str, ReadReport] = {}
+    for row in read_csv(path):
+        report = found.setdefault(f"{row['rows']}, {row['correction']}", ReadReport([], {}))
+        if row["kind"] == "class":
+            report.classes.append(row)
+        else:
+            report.measures[row["name"]] = row["value"]
+    return found
+
+
+def error(*arguments: object) -> str:
+    """Return the one line of a command that must end with an error."""
+    done = reweight(*arguments)
+    lines = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert (done.exit_code, len(lines), done.stdout) == (1, 1, ""), done.stderr
+    return lines[0].removeprefix("error: ")
 
 
 @pytest.fixture
@@ -35,18 +108,14 @@ def shares(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def other(tmp_path: Path) -> Path:
-    return write_csv(tmp_path / "other.csv", made(400, seed=1))
-
-
-@pytest.fixture
 def rules(tmp_path: Path) -> Path:
     return tmp_path / "rules.json"
 
 
 def test_fitted_weights_multiplied_by_hand_give_the_figures_that_are_printed(
-    shares: Path, other: Path, rules: Path, tmp_path: Path
+    shares: Path, rules: Path, tmp_path: Path
 ) -> None:
+    other = write_csv(tmp_path / "other.csv", made(400, seed=1))
     said("fit", shares, "--out", rules)
     found: dict[str, ReadReport] = {}
     for path in (shares, other):
@@ -308,3 +377,95 @@ def test_no_written_cell_is_a_formula_and_each_is_read_as_it_was(tmp_path: Path)
     assert [row["id"] for row in written] == [f"'{name}" for name in ids[:5]] + ["-3", "7" * 5000, "plain"]
     assert {row["label"] for row in written} == {"'=a", "-1"}, "a number is no formula"
     assert classes(out) == classes(path)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """A model with planted answers, without examples and after one set of two."""
+    folder = tmp_path_factory.mktemp("tasks")
+    prompts = ("--prompt", "release-4096b-k0-v1", "--prompt", "release-4096b-k2-set0-v1")
+    ask(
+        made_dataset(folder / "tasks", ("two", "three", "letters")),
+        folder / "runs",
+        "--limit",
+        "0",
+        *prompts,
+        PLANTED_LOG=folder / "log",
+    )
+    return find_runs(folder / "runs")
+
+
+@pytest.mark.slow
+def test_the_accuracies_are_those_of_a_plain_loop_over_the_records(runs: list[Path], tmp_path: Path) -> None:
+    right: dict[str, list[bool]] = {}
+    for one in read_run(runs[0]).records:
+        # Some items of this config do not offer all labels.
+        if one.config == "letters" and one.split in ("pool", "bias") and one.reading is not None:
+            assert one.target is not None
+            shares = dict(zip(one.reading.outcomes, one.reading.probabilities, strict=True))
+            first = min(name for name, share in shares.items() if share == max(shares.values()))
+            right.setdefault(one.target, []).append(first == one.target)
+    choice = ("--config", "letters", "--split", "pool", "--split", "bias")
+    (found,) = measured(tmp_path, "evaluate", runs[0], *choice).values()
+    assert {one["name"]: int(one["n_rows"]) for one in found.classes} == {
+        label: len(each) for label, each in right.items()
+    }
+    assert {one["name"]: float(one["value"]) for one in found.classes} == pytest.approx(
+        {label: sum(each) / len(each) for label, each in right.items()}
+    )
+
+
+@pytest.mark.slow
+def test_rules_are_fitted_on_some_splits_and_measured_on_others(runs: list[Path], tmp_path: Path) -> None:
+    rules, chosen = tmp_path / "rules.json", ("--config", "three")
+    said("fit", runs[0], *chosen, "--split", "pool", "--split", "bias", "--out", rules)
+    *_, tested_on = measured(tmp_path, "evaluate", runs[0], *chosen, "--split", "test", "--rules", rules).values()
+    said("apply", runs[0], *chosen, "--rules", rules, "--out", tmp_path / "out.csv")
+    rows = read_csv(tmp_path / "out.csv")
+    assert [row["item_id"] for row in rows] == [
+        one.item_id for one in read_run(runs[0]).records if one.config == "three"
+    ]
+    tested = [row for row in rows if row["split"] == "test"]
+    by_class = {one["name"]: int(one["n_predicted"]) for one in tested_on.classes}
+    assert by_class == {name: sum(row["predicted"] == name for row in tested) for name in by_class}
+
+
+@pytest.mark.slow
+def test_items_that_the_prompt_shows_are_left_out_and_counted(runs: list[Path]) -> None:
+    by_prompt = {}
+    for folder in runs:
+        records = [one for one in read_run(folder).records if one.config == "two" and one.split == "pool"]
+        shown = {one.item_id for one in records if "shown_place" in one.groups}
+        note = f"{len(shown)} records of items that the model was shown or trained on with labels are left out"
+        told = said("evaluate", folder, "--config", "two", "--split", "pool")
+        assert (note in told) == bool(shown)
+        assert f"{len(records) - len(shown)} rows" in told
+        by_prompt[folder] = len(shown)
+    assert sorted(by_prompt.values()) == [0, 2]
+
+
+@pytest.mark.slow
+def test_a_choice_that_a_run_lacks_is_told_and_records_without_a_right_answer_are_left_out(runs: list[Path]) -> None:
+    assert "13 records without a right answer are left out" in said("evaluate", runs[0], "--config", "two")
+    for options, message in (
+        ((), "configs; name one with --config: two, three"),
+        (("--config", "x"), "--config x: the run has no such config; have: two, three"),
+        (("--config", "two", "--split", "x"), "--split x: config 'two' has no such split; have: test, bias, pool"),
+        (("--config", "two", "--classes", "yes,maybe"), "outcome 'no' is no class; have: yes, maybe"),
+        (("--config", "two", "--split", "content_free"), "none of 13 records has a right answer; choose other splits"),
+    ):
+        assert message in error("evaluate", runs[0], *options)
+    assert f"holds 2 runs; name one: {runs[0]}" in error("evaluate", runs[0].parent)
+
+
+@pytest.mark.slow
+def test_a_run_of_another_task_is_read_alike(tmp_path: Path) -> None:
+    dataset = write_dataset(tmp_path / "data", {"type2": made_items(10)})
+    asked = ("--backend", "baseline", "--model", "stereotype", "--out", tmp_path / "runs")
+    run_planted("-m", "evaluators", "run", "--dataset", dataset, *asked)
+    (folder,) = find_runs(tmp_path / "runs")
+    records = read_run(folder).records
+    (found,) = measured(tmp_path, "evaluate", folder).values()
+    assert sum(int(one["n_rows"]) for one in found.classes) == len(records)
+    outcomes = {name for one in records for name in (one.reading.outcomes if one.reading else ())}
+    assert {one["name"] for one in found.classes} == outcomes
