@@ -92,7 +92,7 @@ def test_a_template_adds_the_same_to_every_prompt_and_no_key_to_all(copy: Path, 
 @pytest.mark.parametrize(
     "template",
     [
-        "{{ bos_token }}{{ messages[0].content }}{{ eos_token }}",
+        "{{ bos_token }}{{ messages[-1].content }}{{ eos_token }}",
         "{% for m in messages %}<|{{ m.role }}|>\n{{ m.content }}</s>\n{% endfor %}<|assistant|>\n",
         "{% for m in messages %}[INST] {{ m.content.strip() }} [/INST]{% endfor %}",
         "{{ strftime_now('%d %b %Y') }}{{ messages[-1].content | tojson }}",
