@@ -215,7 +215,7 @@ def test_a_chat_template_gets_one_date_whatever_the_day(llama: Path, tmp_path: P
 def test_an_empty_context_is_scored_after_the_token_that_starts_a_text(llama: Path, tmp_path: Path) -> None:
     requests = [choice("", "The baker", "The judge", "A"), choice("", "A B", "B C")]
     for left_out, start in (((), "<s>"), (("bos_token",), "</s>")):
-        without = without_tokens(tmp_path / f"without {len(left_out)}", left_out)
+        without = without_tokens(tmp_path / f"without-{len(left_out)}", left_out)
         assert_equals_single_passes(without, scoring="packed", requests=requests)
         backend = open_backend(str(without), BackendOptions(device="cpu"))
         answers = all_answers_of(backend, requests)
@@ -230,7 +230,7 @@ def test_an_empty_context_is_scored_after_the_token_that_starts_a_text(llama: Pa
     begun = open_backend(str(llama), BackendOptions(device="cpu"))
     all_answers_of(begun, requests)
     assert "start_token" not in begun.runtime.settings
-    without = without_tokens(tmp_path / "without any", ("bos_token", "eos_token"))
+    without = without_tokens(tmp_path / "without-any", ("bos_token", "eos_token"))
     (answer,) = all_answers_of(open_backend(str(without), BackendOptions(device="cpu")), requests)
     assert answer.status == "failed"
     assert str(answer.error).endswith("and the tokenizer has none for the start or the end of a text")
