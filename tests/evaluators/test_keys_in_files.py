@@ -65,7 +65,7 @@ TEMPLATES = {
     "another word": "{{ messages[-1].content | replace('nurse', 'guard') }}",
     "the prompt twice": f"{IF_KEYED}{PROMPT}{{% endif %}}{PROMPT}",
     "the day": f"{{% set now = strftime_now %}}{{{{ now('%d') }}}}{PROMPT}",
-    "a failure": f"{IF_KEYED}{{{{ raise_exception('no') }}}}{{% endif %}}{PROMPT}",
+    "a failure": f"{{% if 'because' in messages[-1].content %}}{{{{ raise_exception('no') }}}}{{% endif %}}{PROMPT}",
     "a key for all prompts": f"{LONG}{PROMPT}",
 }
 SAID_OF = {"a failure": "fails: TemplateError: no; leave out --chat",
