@@ -161,9 +161,7 @@ def test_answers_of_the_base_and_of_other_adapters_are_not_found(
         assert len(unanswered(for_backend, list(for_backend.parts), backend, stores)[0]) == n_distinct
 
 
-def test_the_identity_names_the_adapters_and_their_list_tells_how_they_were_trained(
-    model: Path, adapters: Path
-) -> None:
+def test_the_identity_names_adapters_and_their_list_tells_their_training(model: Path, adapters: Path) -> None:
     base, adapted = opened(model).model, opened(model, lora=adapters).model
     sha256 = hashlib.sha256((adapters / "adapters.json").read_bytes()).hexdigest()
     assert base.identity is not None

@@ -147,9 +147,7 @@ def test_images_of_few_pixels_are_not_taken_for_others(
     assert_equal_but_for_rounding(matrix(backend, [request]), direct(folder, [seen], [[label] for label in LABELS]))
 
 
-def test_what_is_no_image_or_too_long_fails_alone_and_no_other_normalisation_means_anything(
-    backend: ClipBackend,
-) -> None:
+def test_what_is_no_image_or_too_long_fails_alone_and_only_sums_mean_anything(backend: ClipBackend) -> None:
     requests = asked("photo-v1", 3)
     broken = made_item(noise(1)[:100], LABELS, "cat")
     requests[1:2] = TASK.requests(broken, Asked(TASK.prompts["photo-v1"]))

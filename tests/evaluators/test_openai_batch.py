@@ -132,9 +132,7 @@ def test_options_that_take_several_calls_are_refused(folder: Path, tokenizer: To
         assert endpoint.uploads == []
 
 
-def test_what_a_batch_answered_before_it_ended_early_is_kept_and_errors_come_from_their_file(
-    tokenizer: Tokenizer,
-) -> None:
+def test_what_a_batch_answered_before_it_ended_is_kept_and_errors_have_a_file(tokenizer: Tokenizer) -> None:
     # In any order, repeated or not at all.
     with FakeBatchEndpoint(
         tokenizer, serves=CHAT, edit=lambda lines: [*reversed(lines[1:]), lines[3]], ends_as="expired"

@@ -11,7 +11,7 @@ from evaluators.backend import Answers, GenerateRequest, Request
 from evaluators.backends.vllm.engine import Work
 from evaluators.backends.vllm.pool import Event, InProcess
 from evaluators.backends.vllm.vllm_backend import VllmBackend
-from evaluators.models.option_trie import TokenQuestion, end_logprobs, option_logprobs, questions
+from evaluators.models.option_trie import TokenQuestion, end_logprobs, option_logprobs, questions, split_wide
 from evaluators.models.tokenizer import TokenRows
 
 END = 2
@@ -36,6 +36,10 @@ def test_every_inner_node_is_asked_once_and_logprobs_are_sums_along_the_edges() 
     edges = {(1, 3): {5: -1.0, 7: -2.0}, (1, 3, 5): {6: -0.5, END: -0.25}, (1, 3, 7): {8: -math.inf}}
     assert option_logprobs(SHARED, edges) == (-1.0, -1.5, -math.inf)
     assert end_logprobs(SHARED, edges, END) == (-0.25, None, None)
+    # Wide nodes are split.
+    parts = split_wide([TokenQuestion((1,), tuple(range(300))), TokenQuestion((1, 2), (3,))], 128)
+    assert [len(part.tokens) for part in parts] == [128, 128, 44, 1]
+    assert sorted(token for part in parts[:3] for token in part.tokens) == list(range(300))
 
 
 LOADING_SECONDS = 0.1
