@@ -154,7 +154,7 @@ FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
     "a pipe": (pipe, r"generation_config\.json: is not a regular file; save the model again"),
     "code in a pickle": (pickled, "its weights are no plain numbers, but a pickle that would run code, which is never"),
     "rules that panic": (panics, "the tokenizer fails: index out of bounds"),
-    "no tokenizer": (lambda folder: [path.unlink() for path in folder.glob("tokenizer*")],
+    "no tokenizer": (lambda folder: [*map(os.remove, folder.glob("tokenizer*"))],
         "has no tokenizer .*save_pretrained"),
     "no weights": (lambda folder: (folder / "model.safetensors").unlink(), "cannot be loaded"),
     "fewer weights": (with_fewer_weights, "lacks 3 weights of a causal language model, such as .*mlp"),
