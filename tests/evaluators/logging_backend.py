@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from evaluators.backend import (
     OF_LANGUAGE_MODELS,
@@ -27,18 +28,13 @@ from evaluators.backend import (
     ask_in_batches,
     identified_model,
 )
-from evaluators.runs.ask.pipeline import RunOptions, run
+from evaluators.runs.ask.pipeline import Finished, RunOptions, run
 from evaluators.runs.plan.plan import Plan, select
 from evaluators.task import prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.documents.record import ExchangeStatus
 from schemas.documents.result import Model, Normalisation
 from schemas.folders.dataset_folder import read_manifest
-
-
-def always_answered(request: Request) -> ExchangeStatus:
-    """The status of a sound model."""
-    return "answered"
 
 
 def identity_of(name: str, revision: str | None = "1", precision: str | None = None) -> dict[str, str | None]:
@@ -56,7 +52,7 @@ class LoggingBackend(Backend):
     name: str = "tests/logging"
     batch: int = 16
     kill_at_batch: int | None = None
-    status: Callable[[Request], ExchangeStatus] = always_answered
+    status: Callable[[Request], ExchangeStatus] = lambda request: "answered"
     runtime: Runtime = field(default_factory=Runtime)
     capabilities: frozenset[Capability] = frozenset({"option_logprobs"})
     arguments: tuple[str, ...] = ("--model logging",)
@@ -114,26 +110,28 @@ class LoggingBackend(Backend):
         )
 
 
-def ask(
+def finish(
     dataset: Path,
     out: Path,
-    backend: LoggingBackend,
+    backend: Backend,
     *,
     prompt: str = "mcq2-v1",
     rate: float = 0.05,
     cache: Path | None = None,
     limit: int | None = None,
     normalisation: Normalisation = "sum",
-) -> Path:
-    """Run the backend on the first config of a dataset; returns the run's folder."""
+    config: str | None = None,
+) -> Finished:
+    """A run of a backend on a config of a dataset, the first if none is named."""
     manifest = read_manifest(dataset)
-    selection = select(dataset, manifest, manifest.splits[0].config, limit=limit)
-    finished = run(
-        Plan(selection, TASK, prompt_of(TASK, prompt), normalisation),
-        backend,
-        RunOptions(root=out, cache=cache, max_failure_rate=rate, command="tests"),
-    )
-    return finished.folder
+    selection = select(dataset, manifest, config or manifest.splits[0].config, limit=limit)
+    plan = Plan(selection, TASK, prompt_of(TASK, prompt), normalisation)
+    return run(plan, backend, RunOptions(root=out, cache=cache, max_failure_rate=rate, command="tests"))
+
+
+def ask(dataset: Path, out: Path, backend: Backend, **how: Any) -> Path:
+    """The folder of such a run."""
+    return finish(dataset, out, backend, **how).folder
 
 
 if __name__ == "__main__":

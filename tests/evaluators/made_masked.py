@@ -13,14 +13,7 @@ WORDS = "the nurse thanked guard because she he was kind doctor waited for baker
 
 
 def save_masked(folder: Path, kind: str = "Bert", texts: Sequence[str] = (), **settings: Any) -> Path:
-    """A masked model whose tokenizer splits rare words into several tokens.
-
-    Args:
-        folder: Where to save it.
-        kind: ``Bert``, with WordPiece, or ``Roberta``, with bytes.
-        texts: More texts to train the tokenizer on.
-        **settings: Of the configuration.
-    """
+    """A masked model, ``Bert`` with WordPiece or ``Roberta`` with bytes, whose rare words are several tokens."""
     import torch
     import transformers
 

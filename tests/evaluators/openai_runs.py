@@ -232,13 +232,7 @@ def connected(server: RawServer, **options: Any) -> OpenAIBackend:
 
 
 def among_others(odd: Callable[[int], Raw], whole: Raw | None = None, **options: Any) -> tuple[Asked, int]:
-    """What comes of a few requests of which one gets odd answers, and how often that one was sent.
-
-    Args:
-        odd: Function of the number of the try.
-        whole: The answer to all others.
-        **options: Of the backend.
-    """
+    """What comes of a few requests of which one gets odd answers, by the number of the try, and how often it was."""
     tries = 0
 
     def answer(prompt: str) -> Raw:

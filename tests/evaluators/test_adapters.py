@@ -26,7 +26,6 @@ from evaluators.runs.ask.finetuning import finetune
 from evaluators.runs.ask.pipeline import Finished
 from evaluators.runs.measure.rescoring import rescore
 from evaluators.runs.plan.earlier_answers import AnswerStores, unanswered
-from evaluators.runs.plan.plan import PlannedPart
 from evaluators.stores.store import store_key
 from evaluators.tasks.labels.classification_task import TASK
 from schemas import validate
@@ -101,35 +100,30 @@ def logprobs(folder: Path, config: str) -> dict[str, tuple[float, ...]]:
     return {item: tuple(value or 0.0 for value in one.option_logprobs) for item, one in found.items()}
 
 
-def prompts(folder: Path, config: str) -> dict[str, str | None]:
-    return {item: one.prompt for item, one in asked_of(folder, config).items()}
-
-
 @pytest.mark.slow
-def test_contexts_that_ask_the_same_share_no_answer(runs: dict[str, Finished]) -> None:
-    texts = [prompts(runs[prompt].folder, config) for prompt in runs for config in CONFIGS]
-    assert all(one == texts[0] for one in texts), "all contexts ask the same texts"
-    answers = [logprobs(runs[prompt].folder, config) for prompt in runs for config in CONFIGS]
-    for place, one in enumerate(answers):
-        for other in answers[:place]:
-            assert all(one[item] != other[item] for item in one)
-    for finished in runs.values():
-        usage = finished.result.usage
-        assert usage.n_requests == usage.n_attempts == finished.result.counts.items, "nothing was taken over"
-
-
-@pytest.mark.slow
-def test_each_context_is_answered_as_plain_passes_with_its_adapter_say(
+def test_each_context_is_answered_as_plain_passes_with_its_adapter_say_and_shares_no_answer(
     model: Path, adapters: Path, runs: dict[str, Finished]
 ) -> None:
+    texts = [
+        {item: one.prompt for item, one in asked_of(runs[prompt].folder, config).items()}
+        for prompt in runs
+        for config in CONFIGS
+    ]
+    assert all(one == texts[0] for one in texts), "all contexts ask the same texts"
+    found = [logprobs(runs[prompt].folder, config) for prompt in runs for config in CONFIGS]
+    for place, one in enumerate(found):
+        for other in found[:place]:
+            assert all(one[item] != other[item] for item in one)
     tokenizer = transformers.AutoTokenizer.from_pretrained(model)
     for prompt, finished in runs.items():
+        usage = finished.result.usage
+        assert usage.n_requests == usage.n_attempts == finished.result.counts.items, "nothing was taken over"
         assert finished.result.environment.settings["option_scoring"] == "packed"
         for config in CONFIGS:
             network = merged(model, adapters / config / prompt)
-            texts, answers = prompts(finished.folder, config), logprobs(finished.folder, config)
+            answers = logprobs(finished.folder, config)
             for item in ("test-00", "pool-08"):
-                request = ChoiceRequest(prompt=texts[item] or "", options=(" waited", " leave"), outcomes=())
+                request = ChoiceRequest(prompt=texts[0][item] or "", options=(" waited", " leave"), outcomes=())
                 expected = [plain_logprob(network, tokenizer, request, option)[0] for option in request.options]
                 assert answers[item] == pytest.approx(expected, abs=ROUNDING)
 
@@ -167,7 +161,7 @@ def test_answers_of_the_base_and_of_other_adapters_are_not_found(
         assert len(unanswered(for_backend, list(for_backend.parts), backend, stores)[0]) == n_distinct
 
 
-def test_the_identity_names_the_adapters_and_that_of_the_base_is_as_before(model: Path, adapters: Path) -> None:
+def test_the_identity_names_adapters_and_their_list_tells_their_training(model: Path, adapters: Path) -> None:
     base, adapted = opened(model).model, opened(model, lora=adapters).model
     sha256 = hashlib.sha256((adapters / "adapters.json").read_bytes()).hexdigest()
     assert base.identity is not None
@@ -175,6 +169,12 @@ def test_the_identity_names_the_adapters_and_that_of_the_base_is_as_before(model
     assert adapted.identity == {**base.identity, "adapters": sha256}
     assert adapted.identity_sha256 != base.identity_sha256
     assert (base.id, adapted.id) == ("local/tiny-llama", "local/tiny-llama-LoRA")
+    assert (PUBLISHED.epochs, PUBLISHED.learning_rate, PUBLISHED.rank, PUBLISHED.alpha) == (5, 2e-4, 64, 16)
+    found = open_adapters(str(adapters)).document
+    assert found.hyperparameters == QUICK
+    assert found.target_modules == ("down_proj", "gate_proj", "k_proj", "o_proj", "q_proj", "up_proj", "v_proj")
+    settings = (adapters / "left" / NO_EXAMPLES / "adapter_config.json").read_text(encoding="utf-8")
+    assert str(REPOSITORY) not in settings + (adapters / "adapters.json").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
@@ -191,7 +191,11 @@ def test_the_run_keeps_the_list_of_its_adapters(adapters: Path, runs: dict[str, 
     assert trained_items(again.folder, again.result) == trained_items(finished.folder, finished.result)
 
 
-def test_a_list_that_was_changed_or_lost_is_noticed(runs: dict[str, Finished], tmp_path: Path) -> None:
+def test_answers_with_adapters_need_their_list_and_are_not_replayed_as_those_of_one_model(
+    runs: dict[str, Finished], tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match="one question has an answer for each adapter"):
+        open_replay(str(runs[NO_EXAMPLES].folder), BackendOptions())
     folder = Path(shutil.copytree(runs[NO_EXAMPLES].folder, tmp_path / "run"))
     result, path = read_result(folder), folder / "adapters.json"
     path.write_text(path.read_text(encoding="utf-8").replace("pool-00", "test-00"), encoding="utf-8")
@@ -236,11 +240,6 @@ def test_texts_are_generated_with_the_adapter_of_each_request(model: Path, adapt
         for _ in range(3):
             ids.append(int(network(input_ids=torch.tensor([ids])).logits[0, -1].argmax()))
         assert answer.text == tokenizer.decode(ids[n_prompt:], skip_special_tokens=True)
-
-
-def test_answers_with_adapters_are_not_replayed_as_those_of_one_model(runs: dict[str, Finished]) -> None:
-    with pytest.raises(ConfigError, match="one question has an answer for each adapter"):
-        open_replay(str(runs[NO_EXAMPLES].folder), BackendOptions())
 
 
 @pytest.mark.slow
@@ -417,11 +416,6 @@ def test_layers_are_those_that_the_weights_name(model: Path, single: Path, setti
     opened(model, lora=single)
 
 
-def pool_of(n_items: int) -> list[LabelItem]:
-    (item,) = twin_items("left", "pool")[:1]
-    return [replace(item, item_id=str(number)) for number in range(n_items)]
-
-
 @pytest.mark.parametrize(
     ("n_pool", "k", "number", "expected"),
     [
@@ -436,7 +430,7 @@ def pool_of(n_items: int) -> list[LabelItem]:
     ],
 )
 def test_the_items_of_a_training_by_hand(n_pool: int, k: int, number: int, expected: list[int]) -> None:
-    pool = pool_of(n_pool)
+    pool = [replace(twin_items("left", "pool")[0], item_id=str(place)) for place in range(n_pool)]
     shown = [pool[place % n_pool] for place in range(k * number, k * (number + 1))]
     prompt = replace(TASK.prompts["release-4096b-k0-v1"], n_examples=k, example_set=number)
     found = TASK.training_items(pool, prompt, shown, 16)
@@ -456,20 +450,15 @@ def test_the_labels_become_more_likely_as_plain_passes_say(model: Path, dataset:
         part = parts[adapter.config, adapter.prompt]
         assert adapter.logprob_after > adapter.logprob_before + 0.5
         for folder, said in ((None, adapter.logprob_before), (adapters / adapter.path, adapter.logprob_after)):
-            expected = mean_of(part, adapter.item_ids, merged(model, folder), tokenizer)
-            assert said == pytest.approx(expected, abs=ROUNDING)
-
-
-def mean_of(part: PlannedPart, item_ids: tuple[str, ...], network: Any, tokenizer: Any) -> float:
-    """The mean over items of the log-probability of the right label and the end token, asked as in an evaluation."""
-    values = []
-    for (split, item), (request,) in zip(part.items, part.requests, strict=True):
-        if split == "pool" and item.item_id in item_ids:
-            assert isinstance(item, LabelItem)
-            assert isinstance(request, ChoiceRequest)
-            values.append(sum(plain_logprob(network, tokenizer, request, f" {item.target}")))
-    assert len(values) == len(item_ids) == 16
-    return sum(values) / len(values)
+            network, values = merged(model, folder), []
+            # The right label and the end token, asked as in an evaluation.
+            for (split, item), (request,) in zip(part.items, part.requests, strict=True):
+                if split == "pool" and item.item_id in adapter.item_ids:
+                    assert isinstance(item, LabelItem)
+                    assert isinstance(request, ChoiceRequest)
+                    values.append(sum(plain_logprob(network, tokenizer, request, f" {item.target}")))
+            assert len(values) == len(adapter.item_ids) == 16
+            assert said == pytest.approx(sum(values) / 16, abs=ROUNDING)
 
 
 @pytest.mark.slow
@@ -513,15 +502,6 @@ def test_one_step_goes_against_the_gradient_of_label_and_end_alone(model: Path, 
     assert compared > 1000
 
 
-def test_the_published_numbers_are_the_defaults_and_are_told(adapters: Path) -> None:
-    assert (PUBLISHED.epochs, PUBLISHED.learning_rate, PUBLISHED.rank, PUBLISHED.alpha) == (5, 2e-4, 64, 16)
-    found = open_adapters(str(adapters)).document
-    assert found.hyperparameters == QUICK
-    assert found.target_modules == ("down_proj", "gate_proj", "k_proj", "o_proj", "q_proj", "up_proj", "v_proj")
-    settings = (adapters / "left" / NO_EXAMPLES / "adapter_config.json").read_text(encoding="utf-8")
-    assert str(REPOSITORY) not in settings + (adapters / "adapters.json").read_text(encoding="utf-8")
-
-
 def command(model: Path, dataset: Path, out: Path, *more: str) -> list[str]:
     words = ["-m", "evaluators", "finetune", "--dataset", str(dataset), "--model", str(model), "--out", str(out)]
     words += ["--device", "cpu", "--rank", "4", "--alpha", "8", "--learning-rate", "0.02"]
@@ -546,7 +526,8 @@ def test_kill_9_loses_only_the_context_that_was_being_trained(model: Path, datas
     assert not list(out.glob("*/.*")), "what the killed process left is removed"
 
 
-def test_other_numbers_and_other_files_in_the_folder_are_refused(
+@pytest.mark.slow
+def test_a_context_is_trained_alike_whatever_was_trained_before_and_never_over_something_else(
     model: Path, dataset: Path, adapters: Path, tmp_path: Path
 ) -> None:
     plans = twin_plans(dataset)
@@ -554,18 +535,12 @@ def test_other_numbers_and_other_files_in_the_folder_are_refused(
         train(model, plans, adapters, replace(QUICK, seed=7))
     with pytest.raises(ConfigError, match=r"and no setup\.json; name an empty folder with --out"):
         train(model, plans, Path(shutil.copytree(dataset, tmp_path / "full")))
-
-
-@pytest.mark.slow
-def test_a_context_is_trained_alike_whatever_was_trained_before(
-    model: Path, dataset: Path, adapters: Path, tmp_path: Path
-) -> None:
     folder = Path(shutil.copytree(adapters, tmp_path / "copy"))
     (folder / LEFT / WEIGHTS).write_bytes(b"changed")
     with pytest.raises(ConfigError, match=r"adapter_model\.safetensors: sha256 .* remove the folder and train"):
-        train(model, twin_plans(dataset), folder)
+        train(model, plans, folder)
     shutil.rmtree(folder / LEFT)
-    train(model, twin_plans(dataset), folder)
+    train(model, plans, folder)
     assert (folder / "adapters.json").read_bytes() == (adapters / "adapters.json").read_bytes()
 
 
@@ -574,16 +549,13 @@ def without_labels(config: str, split: str) -> tuple[LabelItem, ...]:
     return tuple(replace(item, target=None, content_free="placeholder") for item in items) if split == "pool" else items
 
 
-def with_a_small_pool(config: str, split: str) -> tuple[LabelItem, ...]:
-    return twin_items(config, split)[:15]
-
-
 @pytest.mark.parametrize(
     ("items", "splits", "expected"),
     [
         (without_labels, ("test", "pool"),
             r"item 'left-pool-00' of config 'left' has label None, which is none of its opt"),
-        (with_a_small_pool, ("test", "pool"), r"trained on 16 items of split 'pool' .* config 'left' has 15 of them"),
+        (lambda config, split: twin_items(config, split)[:15], ("test", "pool"),
+            r"trained on 16 items of split 'pool' .* config 'left' has 15 of them"),
         (twin_items, ("test", "bias"), r"config 'left' has no split 'pool'"),
     ],
 )  # fmt: skip

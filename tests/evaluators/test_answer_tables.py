@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -42,18 +41,15 @@ def as_csv(rows: Sequence[Row]) -> bytes:
     return pd.DataFrame(rows).to_csv(index=False).encode()
 
 
+def with_numbers(rows: Sequence[Row]) -> pd.DataFrame:
+    kinds = ("logprob", "probability")
+    return pd.DataFrame(
+        [{name: float(cell) if name.startswith(kinds) else cell for name, cell in row.items()} for row in rows]
+    )
+
+
 def as_lines(rows: Sequence[Row]) -> bytes:
-    return "".join(
-        json.dumps({name: numbered(name, cell) for name, cell in row.items()}) + "\n" for row in rows
-    ).encode()
-
-
-def as_parquet(rows: Sequence[Row]) -> bytes:
-    return pd.DataFrame([{name: numbered(name, cell) for name, cell in row.items()} for row in rows]).to_parquet()
-
-
-def numbered(name: str, cell: str) -> object:
-    return float(cell) if name.startswith(("logprob", "probability")) else cell
+    return with_numbers(rows).to_json(orient="records", lines=True).encode()
 
 
 class Case(NamedTuple):
@@ -70,7 +66,7 @@ TYPE2 = ["--config", "type2", "--limit", "20"]
 # Each kind of answer; what else asks for the same kind is read by the same lines.
 CASES = {
     "letters, words and outcomes": Case("synthbias", TYPE2, "mcq3-generate-v1", "option", as_csv),
-    "log-probabilities": Case("synthbias", TYPE2, "mcq3-v1", "logprob", as_parquet),
+    "log-probabilities": Case("synthbias", TYPE2, "mcq3-v1", "logprob", lambda rows: with_numbers(rows).to_parquet()),
     "probabilities": Case("own-mine", [], "whole-v1", "probability", as_lines),
     "texts of samples": Case("gifi", ["--config", "assignment", "--limit", "12"], "sampled-v1", "text", as_csv),
 }
@@ -236,12 +232,14 @@ def test_what_is_missing_refused_and_cut_off_is_no_answer(dataset: Path, tmp_pat
 
 
 @pytest.mark.slow
-def test_a_result_says_where_the_answers_come_from_and_nothing_of_the_machine(dataset: Path, tmp_path: Path) -> None:
+def test_a_result_says_where_the_answers_come_from_and_nothing_of_the_machine_and_is_never_ranked(
+    dataset: Path, tmp_path: Path
+) -> None:
     table = made_table(dataset, tmp_path)
     import_answers(dataset, table, tmp_path / "a", *GENERATE, note="three annotators,  March 2026")
-    import_answers(dataset, table, tmp_path / "b", *GENERATE, note="a chat window")
+    import_answers(dataset, table, tmp_path / "b", *GENERATE, note="a chat <b>window")
     (table.parent / "other.csv").write_bytes(table.read_bytes())
-    import_answers(dataset, table.parent / "other.csv", tmp_path / "c", *GENERATE, note="a chat window")
+    import_answers(dataset, table.parent / "other.csv", tmp_path / "c", *GENERATE, note="a chat <b>window")
     first, second, third = (only_run(tmp_path / name).result for name in "abc")
     assert first.model.identity is not None
     assert first.environment.settings["note"] == first.model.identity["note"] == "three annotators, March 2026"
@@ -249,18 +247,16 @@ def test_a_result_says_where_the_answers_come_from_and_nothing_of_the_machine(da
     # The file and the note are the model; the name of the file is nothing.
     assert first.model.identity_sha256 != second.model.identity_sha256 == third.model.identity_sha256
     assert str(tmp_path) not in next((tmp_path / "a").rglob("result.json")).read_text(encoding="utf-8")
-
-
-def test_imported_answers_are_reported_and_never_ranked(dataset: Path, tmp_path: Path) -> None:
-    import_answers(dataset, made_table(dataset, tmp_path), tmp_path / "runs", *GENERATE, note="an oracle <b>")
-    (entry,) = load_known(Root(tmp_path / "runs", "local")).entries
+    (entry,) = load_known(Root(tmp_path / "b", "local")).entries
     entry = replace(entry, origin="accepted")
-    assert (entry.provenance, entry.claim) == ("reported", "the answers come from a file: an oracle <b>")
+    assert (entry.provenance, entry.claim) == ("reported", "the answers come from a file: a chat <b>window")
     assert str(why_unranked(entry)).startswith("replayed: its answers come from an earlier run or a file")
 
 
 @pytest.mark.slow
-def test_an_option_whose_words_no_text_is_read_as_is_named_by_them(embedded: Path, tmp_path: Path) -> None:
+def test_an_option_whose_words_no_text_is_read_as_is_named_by_them_unless_it_is_ambiguous(
+    embedded: Path, tmp_path: Path
+) -> None:
     named = ("The clerk", "The baker or the cook")
     rows = [
         {"id": key, "option": next(outcome for outcome in request.outcomes if outcome in named).lower()}
@@ -272,15 +268,11 @@ def test_an_option_whose_words_no_text_is_read_as_is_named_by_them(embedded: Pat
         assert record.reading is not None
         assert set(record.reading.answers) <= {*named}
         assert max(record.reading.probabilities) == 1
-
-
-@pytest.mark.slow
-def test_an_option_that_is_ambiguous_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine.csv").write_text("id,question,a,b\n1,Which grade?,B,A\n", encoding="utf-8")
     made = tmp_path / "made"
     run("-m", "builders.own_questions", "--input", tmp_path / "mine.csv", "--out", made, status=0)
     (tmp_path / "t.csv").write_text("id,option\n1#0,A\n", encoding="utf-8")
     options = ("--input", tmp_path / "t.csv", "--dataset", made, "--model", "lab/x", "--note", "me")
-    done = evaluators("import", "answers", *options, "--prompt", "letters-generate-v1", "--out", tmp_path / "runs")
+    done = evaluators("import", "answers", *options, "--prompt", "letters-generate-v1", "--out", tmp_path / "none")
     assert done.exit_code == 1
     assert "t.csv:2: the option 'A' is not read as one of B | A; give its letter or its wo" in done.output

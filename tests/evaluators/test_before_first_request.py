@@ -1,13 +1,13 @@
-"""What a run tells before its first request, and the answers of earlier runs that it does not ask again."""
+"""What a run tells before its first request, what does not fit, and earlier answers that are not asked again."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +15,23 @@ import pytest
 from tokenizers import Tokenizer
 
 from biasboard.ground.errors import ConfigError
+from evaluators.backend import OF_LANGUAGE_MODELS, Request
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers.transformers_backend import open_backend
-from evaluators.runs.ask.context_limit import check_context
+from evaluators.runs.ask.context_limit import check_context, longest_bytes
+from evaluators.runs.ask.study import Study
 from evaluators.runs.plan.earlier_answers import AnswerStores
 from evaluators.runs.plan.plan import Plan, select
 from evaluators.stores.store import read_answers
-from evaluators.task import load_task
+from evaluators.task import load_task, prompt_of
+from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_run
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint
 from tests.evaluators.invoking import evaluators
+from tests.evaluators.label_data import made_dataset
+from tests.evaluators.logging_backend import LoggingBackend, ask
+from tests.evaluators.made_data import made_items, write_dataset
 from tests.evaluators.test_packed_scoring import save_model
 from tests.evaluators.word_problems import N_ITEMS, build
 
@@ -223,7 +229,9 @@ def test_a_pilot_tells_the_time_and_its_answers_are_counted(problems: Path, mode
 
 
 @pytest.mark.slow
-def test_an_endpoint_is_timed_by_name_and_priced_by_bytes(problems: Path, endpoint: Sized, tmp_path: Path) -> None:
+def test_an_endpoint_is_timed_by_name_and_priced_by_bytes_and_not_asked_what_must_fail(
+    problems: Path, endpoint: Sized, tmp_path: Path
+) -> None:
     prices = tmp_path / "prices.toml"
     prices.write_text('["made/*"]\ninput = 100\noutput = 400\n')
     asked = command(problems, endpoint, tmp_path / "runs", "--prompt", "zero-shot-greedy-v1", "--prices", prices)
@@ -241,10 +249,79 @@ def test_an_endpoint_is_timed_by_name_and_priced_by_bytes(problems: Path, endpoi
     )
     assert "in all, at the pace of 22 answers that this model gave before" in told
     assert "≤ " in told
-
-
-def test_what_must_fail_is_refused_unasked(problems: Path, endpoint: Sized, tmp_path: Path) -> None:
-    told = evaluators(*command(problems, endpoint, tmp_path / "runs", "--prompt", "published-v1", "--dry-run"))
-    assert told.exit_code == 1
-    assert "marks published answers" in told.stderr
+    endpoint.received.clear()
+    refused = evaluators(*command(problems, endpoint, tmp_path / "runs", "--prompt", "published-v1", "--dry-run"))
+    assert (refused.exit_code, "marks published answers" in refused.stderr) == (1, True)
     assert not endpoint.received
+
+
+@dataclass
+class Narrow(LoggingBackend):
+    """A model with a token for each byte, and room for so many."""
+
+    context_tokens: int | None = None
+
+    def needed_tokens(self, requests: Sequence[Request]) -> Sequence[int]:
+        return [longest_bytes(request) for request in requests]
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made_dataset(tmp_path_factory.mktemp("narrow") / "tasks", ("two",))
+
+
+def plans(dataset: Path, contexts: str) -> Sequence[Plan]:
+    named = tuple(contexts.split(","))
+    return Study(datasets=(dataset,), contexts=named, prompts=("release-4096b",), splits=("test",), limit=3).usual_plans
+
+
+def longest(plan: Plan) -> int:
+    """The largest number of tokens that a request of a plan needs."""
+    return max(longest_bytes(request) for part in plan.parts for asked in part.requests for request in asked)
+
+
+def fitting(
+    asked: Sequence[Plan], room: int | None, tmp_path: Path, max_failure_rate: float = 0.0, **fields: Any
+) -> list[Plan]:
+    backend = Narrow(log=tmp_path / "log", context_tokens=room, **fields)
+    return check_context(asked, backend, AnswerStores(tmp_path / "runs", None), max_failure_rate)
+
+
+def test_only_the_numbers_that_do_not_fit_are_left_out_and_nothing_is_asked_if_none_fits(
+    dataset: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    asked = plans(dataset, "0,2,8")
+    by_number: dict[int | None, list[int]] = {}
+    for plan in asked:
+        by_number.setdefault(plan.prompt.n_examples, []).append(longest(plan))
+    assert max(by_number[0]) < max(by_number[2]) < min(by_number[8])
+    # A room that holds two of the three sets of eight: all three are left out.
+    room = sorted(by_number[8])[1] if len({*by_number[8]}) > 1 else min(by_number[8]) - 1
+    kept = fitting(asked, room, tmp_path)
+    assert [plan.prompt.n_examples for plan in kept] == [0, 2, 2, 2]
+    (line,) = [one for one in capfd.readouterr().err.splitlines() if "is not asked" in one]
+    assert line == (
+        f"config 'tasks' is not asked with 8 examples (release-4096b): they need up to {max(by_number[8]):,} tokens, "
+        f"and the model's context has {room:,}"
+    )
+    assert fitting(asked, max(by_number[8]), tmp_path) == fitting(asked, None, tmp_path) == asked
+    with pytest.raises(ConfigError, match=r"prompt 'release-4096b-k2-set0-v1': .* its context has 90; .*nothing was"):
+        fitting(plans(dataset, "2,8"), 90, tmp_path)
+
+
+def test_the_longest_answer_and_the_options_after_it_must_fit_if_they_are_not_answered(tmp_path: Path) -> None:
+    data = write_dataset(tmp_path / "data", {"type2": made_items(3)})
+    plan = Plan(select(data, read_manifest(data), "type2"), TASK, prompt_of(TASK, "cot-logprob-v1"))
+    # The question and its first token are 1, then the rest of the answer, and the line with an option.
+    room = longest(plan) + (plan.prompt.max_tokens or 0) - 1 + len("\nAnswer: A")
+    assert fitting([plan], room, tmp_path, capabilities=OF_LANGUAGE_MODELS) == [plan]
+    with pytest.raises(ConfigError, match=rf"need up to {room:,} tokens with the longest answer, its context has"):
+        fitting([plan], room - 1, tmp_path, capabilities=OF_LANGUAGE_MODELS)
+    # Votes may be cut.
+    votes = replace(plan, prompt=prompt_of(TASK, "cot-v1"))
+    assert fitting([votes], room - 1, tmp_path, capabilities=OF_LANGUAGE_MODELS) == [votes]
+    letters = replace(plan, prompt=prompt_of(TASK, "mcq2-v1"))
+    with pytest.raises(ConfigError, match="its context has 9"):
+        fitting([letters], 9, tmp_path)
+    ask(data, tmp_path / "runs", LoggingBackend(tmp_path / "log"))
+    assert fitting([letters], 9, tmp_path) == [letters]

@@ -107,21 +107,17 @@ def test_the_command_line_takes_the_cache_as_option_and_from_the_environment(dat
         assert "cache" not in json.loads(result.read_text())["command"]
 
 
-def test_a_new_store_that_another_process_is_making_is_waited_for(tmp_path: Path) -> None:
-    path = tmp_path / "cache.sqlite"
+def test_a_store_that_another_process_is_making_is_waited_for_and_both_may_answer_the_same(tmp_path: Path) -> None:
+    path, model, request = tmp_path / "cache.sqlite", model_named("tests/one"), choice("one")
     with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
         # Switching the log on fails at once while another process is about to write, whatever the time-out.
         other.execute("BEGIN IMMEDIATE")
         threading.Timer(0.1, other.rollback).start()
-        with ResponseStore(path, model_named("tests/one")):
+        with ResponseStore(path, model):
             pass
     assert counts(path) == {"tests/one": 0}
-
-
-def test_two_runs_may_answer_the_same_at_the_same_time(tmp_path: Path) -> None:
-    path, model, request = tmp_path / "cache.sqlite", model_named("tests/one"), choice("one")
-    with ResponseStore(path, model) as one, ResponseStore(path, model) as other:
-        for store in (one, other):
+    with ResponseStore(path, model) as one, ResponseStore(path, model) as another:
+        for store in (one, another):
             store.add({store_key(model, request, with_facts=False): (request, SOUND)})
     assert counts(path) == {"tests/one": 1}
 

@@ -213,16 +213,14 @@ ASKED = ("dataset", "config", "prompt")
 
 
 @pytest.mark.slow
-def test_every_config_of_every_dataset_is_asked_with_every_prompt(one: Path, two: Path, tmp_path: Path) -> None:
+def test_every_config_of_every_dataset_is_asked_with_every_prompt_or_one_of_its_own(
+    one: Path, two: Path, tmp_path: Path
+) -> None:
     prompts = ("--prompt", "mcq2-v1", "--prompt", "mcq3-v1")
     done = uniform(tmp_path / "runs", "--dataset", one, "--dataset", two, "--dataset", one, *prompts)
     places = [("one", "type1"), ("one", "type2"), ("two", "type2")]
     assert told(done, *ASKED) == [(*place, prompt) for place in places for prompt in ("mcq2-v1", "mcq3-v1")]
     assert len(list((tmp_path / "runs").rglob("result.json"))) == 6
-
-
-@pytest.mark.slow
-def test_a_prompt_may_be_for_one_config_alone(one: Path, tmp_path: Path) -> None:
     for others, of_type2 in ((("--prompt", "mcq2-v1"), "mcq2-v1"), ((), "intrinsic-v1")):
         done = uniform(tmp_path / "runs", "--dataset", one, *others, "--prompt", "type1=mcq3-v1")
         assert told(done, *ASKED) == [("one", "type1", "mcq3-v1"), ("one", "type2", of_type2)]

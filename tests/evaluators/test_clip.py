@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,6 +23,7 @@ from evaluators.tasks.images.image_classification_task import TASK
 from schemas.documents.record import choice_sha256
 from schemas.files import pictures
 from tests.evaluators.asking import all_answers_of, answers_of, groups_of
+from tests.evaluators.test_model_files import settings
 from tests.evaluators.tiny_clip import (
     MOST_TOKENS,
     SCALE,
@@ -147,51 +147,28 @@ def test_images_of_few_pixels_are_not_taken_for_others(
     assert_equal_but_for_rounding(matrix(backend, [request]), direct(folder, [seen], [[label] for label in LABELS]))
 
 
-def test_what_is_no_image_fails_alone(backend: ClipBackend) -> None:
+def test_what_is_no_image_or_too_long_fails_alone_and_only_sums_mean_anything(backend: ClipBackend) -> None:
     requests = asked("photo-v1", 3)
     broken = made_item(noise(1)[:100], LABELS, "cat")
     requests[1:2] = TASK.requests(broken, Asked(TASK.prompts["photo-v1"]))
-    requests.append(GenerateRequest(prompt="A cat", max_tokens=3))
+    long = "very " * 12 + "long"
+    requests += [GenerateRequest(prompt="A cat", max_tokens=3), *asked("photo-v1", 1, ("cat", long))]
     answers = all_answers_of(backend, requests)
-    assert [answer.status for answer in answers] == ["answered", "failed", "answered", "failed"]
+    assert [answer.status for answer in answers] == ["answered", "failed", "answered", "failed", "failed"]
     assert str(answers[1].error).startswith("the image cannot be decoded (")
     assert "a CLIP model answers about images only" in str(answers[3].error)
-
-
-def test_no_other_normalisation_means_anything(backend: ClipBackend) -> None:
-    (request, *_) = asked("photo-v1")
-    (answer,) = all_answers_of(backend, [request])
-    read = TASK.read([exchange_of(request, answer, show_prompt=True, chat=False)], "byte_mean")
-    assert (read.status, "use the normalisation sum" in str(read.reason)) == ("failed", True)
-
-
-def test_a_text_that_is_too_long_is_told_before(backend: ClipBackend) -> None:
-    long = "very " * 12 + "long"
-    requests = asked("photo-v1", 1, ("cat", long))
     assert backend.context_tokens == MOST_TOKENS
-    (needed,) = backend.needed_tokens(requests)
+    (needed,) = backend.needed_tokens(requests[4:])
     # One token per letter, and one for each end.
     assert needed == len(f"a photo of a {long}.".replace(" ", "")) + 2 > MOST_TOKENS
-    (answer,) = all_answers_of(backend, requests)
-    assert answer.error == f"the image has an option of {needed} tokens, and the model takes {MOST_TOKENS}"
-
-
-def settings(file: str, **fields: Any) -> Callable[[Path], object]:
-    """A change of settings in one of the files."""
-
-    def change(folder: Path) -> None:
-        path = folder / file
-        path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | fields), encoding="utf-8")
-
-    return change
+    assert answers[4].error == f"the image has an option of {needed} tokens, and the model takes {MOST_TOKENS}"
+    read = TASK.read([exchange_of(requests[0], answers[0], show_prompt=True, chat=False)], "byte_mean")
+    assert (read.status, "use the normalisation sum" in str(read.reason)) == ("failed", True)
 
 
 PROCESSOR = "preprocessor_config.json"
 FAULTS: list[tuple[Callable[[Path], object], str]] = [
-    (
-        settings(PROCESSOR, size={"shortest_edge": 10**6}),
-        "makes pictures of 1000000 pixels a side, and the model takes",
-    ),
+    (settings(PROCESSOR, size={"shortest_edge": 10**6}), "makes pictures of 1000000 pixels a side, and the model"),
     (settings(PROCESSOR, size={"shortest_edge": -5}), "makes pictures of -5 pixels a side, and the model takes 32"),
     (settings(PROCESSOR, resample=99), r"its image processor cannot read a picture \("),
     (settings(PROCESSOR, do_resize=False, do_center_crop=False), r"makes pictures of shape \(1, 3, 33, 64\), and the"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import math
 import os
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,8 +13,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from evaluators.backend import ChoiceRequest, Response, open_backend
-from evaluators.backend_options import BackendOptions
+from evaluators.backend import Response, open_backend
 from evaluators.models.parity import answers, compare, made_requests
 from tests.commands import REPOSITORY, run
 from tests.evaluators.invoking import evaluators
@@ -96,33 +94,26 @@ def test_a_sound_backend_equals_the_plain_way(model: Path) -> None:
     assert "allowed in float32: 0.004 nats per square root of tokens" in found["parity"]["detail"]
 
 
-def in_this_process(model: str, options: BackendOptions, requests: Sequence[ChoiceRequest]) -> list[Response]:
-    """The answers of the reference, without another process that imports torch."""
-    return answers(open_backend("transformers", model, options), requests)
-
-
 @pytest.mark.slow
-def test_other_weights_are_noticed_and_end_with_a_status(
+def test_other_weights_are_noticed_and_what_cannot_be_compared_or_opened_says_why(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = save_tiny_llama(tmp_path / "other", seed=1)
-    monkeypatch.setattr("evaluators.commands.doctor.reference_answers", in_this_process)
-    result = doctor("--backend", "transformers", "--model", model, "--device", "cpu", "--reference", other)
-    assert result.exit_code == 1
-    assert checks_in(result)["parity"]["status"] == "problem"
-    assert "compare tokenizer, chat template and weights" in checks_in(result)["parity"]["remedy"]
-
-
-@pytest.mark.slow
-def test_what_cannot_be_compared_or_opened_says_why(model: Path, tmp_path: Path) -> None:
     nowhere = doctor("--backend", "transformers", "--model", tmp_path / "nowhere")
     assert nowhere.exit_code == 1
     assert "does not exist" in checks_in(nowhere)["backend transformers"]["detail"]
-    no_reference = doctor(
-        "--backend", "transformers", "--model", model, "--device", "cpu", "--reference", tmp_path / "no"
-    )
+    command = ("--backend", "transformers", "--model", model, "--device", "cpu", "--reference")
+    no_reference = doctor(*command, tmp_path / "no")
     assert checks_in(no_reference)["parity"]["status"] == "missing"
     assert "cannot be compared" in checks_in(no_reference)["parity"]["detail"]
+    # Without another process that imports torch.
+    monkeypatch.setattr(
+        "evaluators.commands.doctor.reference_answers",
+        lambda name, options, requests: answers(open_backend("transformers", name, options), requests),
+    )
+    result = doctor(*command, save_tiny_llama(tmp_path / "other", seed=1))
+    assert result.exit_code == 1
+    assert checks_in(result)["parity"]["status"] == "problem"
+    assert "compare tokenizer, chat template and weights" in checks_in(result)["parity"]["remedy"]
 
 
 def answered(*logprobs: float | None) -> Response:

@@ -13,16 +13,16 @@ from tokenizers import Tokenizer
 from typer.testing import Result
 
 from evaluators.backend import OF_LANGUAGE_MODELS, TokenCount
-from evaluators.runs.ask.pipeline import Finished, RunOptions, run
+from evaluators.runs.ask.pipeline import Finished
 from evaluators.runs.plan.earlier_answers import AnswerStores
 from evaluators.runs.plan.estimate import Estimate, estimate, sampled_estimate
 from evaluators.runs.plan.plan import Plan, Selection, select
-from evaluators.task import Prompt, prompt_of
+from evaluators.task import prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.folders.dataset_folder import read_manifest
 from tests.evaluators.fake_endpoint import FakeEndpoint
 from tests.evaluators.invoking import evaluators
-from tests.evaluators.logging_backend import LoggingBackend
+from tests.evaluators.logging_backend import LoggingBackend, finish
 from tests.evaluators.made_data import made_items, save_tiny_llama, write_dataset
 
 PROMPT = prompt_of(TASK, "mcq2-v1")
@@ -46,16 +46,8 @@ def estimated(dataset: Path, tmp_path: Path, cache: Path | None = None, limit: i
     )
 
 
-def asked(
-    dataset: Path,
-    tmp_path: Path,
-    backend: LoggingBackend,
-    limit: int | None = None,
-    prompt: Prompt = PROMPT,
-    cache: Path | None = None,
-) -> Finished:
-    options = RunOptions(root=tmp_path / "runs", cache=cache, command="tests")
-    return run(Plan(selected(dataset, limit), TASK, prompt), backend, options)
+def asked(dataset: Path, tmp_path: Path, backend: LoggingBackend, **how: Any) -> Finished:
+    return finish(dataset, tmp_path / "runs", backend, config="type2", **how)
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -106,7 +98,7 @@ def test_what_follows_from_answers_is_counted_before_they_are_there(dataset: Pat
     assert (sampled.n_requests, sampled.n_prompt_tokens_at_most) == (240, fresh.n_prompt_tokens_at_most)
     assert not (tmp_path / "log").exists()
 
-    asked(dataset, tmp_path, backend, 20, prompt)
+    asked(dataset, tmp_path, backend, limit=20, prompt=prompt.id)
     rest, done = told(), told(20)
     assert (rest.n_answered, rest.n_to_ask, rest.n_prompt_tokens_at_most) == (80, 160, 160 * 10 + 80 * 256)
     assert (done.n_answered, done.n_to_ask, done.n_prompt_tokens, done.store_bytes) == (80, 0, 0, 0)
@@ -154,14 +146,6 @@ def test_baselines_and_replays_take_no_tokens(dataset: Path, tmp_path: Path) -> 
     replayed = runs_of(evaluators(*command, *replay, "--config", "type2", "--format", "json"))
     assert [(one["n_to_ask"], one["n_prompt_tokens"]) for one in replayed] == [(60, 0)]
     assert not (tmp_path / "none").exists()
-
-
-def test_a_cache_that_is_none_is_refused(dataset: Path, tmp_path: Path) -> None:
-    (tmp_path / "text").write_text("no database at all, but long enough to look like one" * 9)
-    command = ("run", "--dataset", dataset, "--out", tmp_path / "none", "--dry-run", "--cache", tmp_path / "text")
-    told = evaluators(*command, "--backend", "baseline", "--model", "uniform")
-    assert told.exit_code == 3
-    assert "not a usable response store" in told.stderr
 
 
 @pytest.mark.slow

@@ -51,24 +51,19 @@ def exchange(logprobs: tuple[float | None, ...], **changes: Any) -> Exchange:
     return replace(sound, **changes)
 
 
-def test_an_orphan_leaves_pairs_but_counts_for_accuracy() -> None:
+def test_an_orphan_leaves_pairs_but_counts_for_accuracy_and_without_answers_nothing_has_a_value() -> None:
     records = made_records([*PAIR, ("driver", "nurse", "masculine", 0.9), ("driver", "nurse", "feminine", 0.2)])
     records[1] = unscored(records[1])
     pairwise, accuracy = metric(records, "ucerf"), metric(records, "accuracy")
     assert (pairwise.n, pairwise.n_excluded) == (1, 1)
     assert (accuracy.n, accuracy.n_excluded) == (3, 1)
     assert accuracy.value == pytest.approx(2 / 3)
-
-
-def test_without_any_answer_every_metric_is_null_with_a_reason() -> None:
-    records = [unscored(record) for record in made_records(PAIR)]
-    for one in compute_metrics(records, "coreference"):
-        assert one.value is None, one.name
+    for one in compute_metrics([*map(unscored, made_records(PAIR))], "coreference"):
+        assert (one.value, one.interval) == (None, None), one.name
         assert one.reason
-        assert one.interval is None
 
 
-def test_ambiguous_items_have_no_accuracy_and_an_even_ideal() -> None:
+def test_ambiguous_items_have_no_accuracy_and_an_even_ideal_and_mix_with_no_others() -> None:
     records = made_records(PAIR, ambiguous=True)
     for name in ("accuracy", "accuracy_gap", "desirability_gap", "equalized_odds", "eo_gap", "ucerf_group"):
         one = metric(records, name)
@@ -77,6 +72,8 @@ def test_ambiguous_items_have_no_accuracy_and_an_even_ideal() -> None:
     assert metric(records, "ucerf").value is not None
     assert metric(records, "pro_rate").value == 0.5
     assert (metric(records, "pro_rate").ideal, metric(records, "certainty").ideal) == (0.5, 0.0)
+    with pytest.raises(DataError, match="score one config"):
+        compute_metrics([*made_records(PAIR), *records], "coreference")
 
 
 def test_a_third_outcome_is_left_out_of_ucerf_where_it_is_the_expected_answer() -> None:
@@ -99,11 +96,6 @@ def test_a_third_outcome_is_left_out_of_ucerf_where_it_is_the_expected_answer() 
     assert (one.value, one.n, one.n_excluded) == (None, 0, 1)
 
 
-def test_mixing_ambiguous_and_settled_items_is_an_error() -> None:
-    with pytest.raises(DataError, match="score one config"):
-        compute_metrics([*made_records(PAIR), *made_records(PAIR, ambiguous=True)], "coreference")
-
-
 @pytest.mark.parametrize(("normalisation", "p_guard"), [("sum", 0.622), ("token_mean", 0.148), ("byte_mean", 0.363)])
 def test_normalisations_of_options_of_unequal_length(normalisation: Normalisation, p_guard: float) -> None:
     # The published example: the sum prefers the guard, its means per token and per byte the construction worker.
@@ -115,30 +107,24 @@ def test_normalisations_of_options_of_unequal_length(normalisation: Normalisatio
     assert probabilities[0] == pytest.approx(p_guard, abs=5e-4)
 
 
-def test_the_end_token_counts_only_where_it_is_asked_for() -> None:
+def test_the_end_token_counts_only_where_it_is_asked_for_and_a_merged_option_has_no_length() -> None:
     without, with_end = (option_probabilities(exchange((-3.0, -3.0)), mode) for mode in ("sum", "sum_with_end"))
     assert without == [0.5, 0.5]
     assert isinstance(with_end, list)
     assert with_end[0] == pytest.approx(0.8808, abs=5e-5)  # 1 / (1 + exp(-2))
+    for n_moved_tokens in (2, None):
+        merged = exchange((-1.0, -2.0), n_moved_tokens=n_moved_tokens)
+        assert "merges" in str(option_probabilities(merged, "byte_mean"))
+        assert isinstance(option_probabilities(merged, "sum"), list)
 
 
-@pytest.mark.parametrize(
-    ("logprobs", "reason"),
-    [((-inf, -inf), "every option has a probability of zero"), ((None, -1.0), "was not returned")],
-)
-def test_no_distribution_is_a_failed_record_with_a_reason(logprobs: tuple[float | None, ...], reason: str) -> None:
-    read = TASK.read([exchange(logprobs)], "sum")
-    assert read.status == "failed"
-    assert read.reading is None
-    assert read.reason is not None
-    assert reason in read.reason
-
-
-@pytest.mark.parametrize("n_moved_tokens", [2, None])
-def test_a_merged_option_has_no_length_to_divide_by(n_moved_tokens: int | None) -> None:
-    merged = exchange((-1.0, -2.0), n_moved_tokens=n_moved_tokens)
-    assert "merges" in str(option_probabilities(merged, "byte_mean"))
-    assert isinstance(option_probabilities(merged, "sum"), list)
+def test_no_distribution_is_a_failed_record_with_a_reason() -> None:
+    for logprobs, reason in (
+        ((-inf, -inf), "every option has a probability of zero"),
+        ((None, -1.0), "was not returned"),
+    ):
+        read = TASK.read([exchange(logprobs)], "sum")
+        assert (read.status, read.reading, reason in str(read.reason)) == ("failed", None, True)
 
 
 def test_two_prompts_never_share_a_hash() -> None:

@@ -16,10 +16,7 @@ import pytest
 from biasboard.ground.errors import DataError
 from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.task import load_task
-from evaluators.tasks.answer_lines import (
-    PUBLISHED_PREFIXES_CONTINUATION,
-    is_refusal,
-)
+from evaluators.tasks.answer_lines import PUBLISHED_PREFIXES_CONTINUATION, is_refusal
 from evaluators.tasks.lettered_answers import read_answer
 from evaluators.tasks.pronouns.detectors.echo import without_echo
 from evaluators.tasks.pronouns.detectors.final_number import TOO_LONG, final_number, published_number
@@ -79,55 +76,33 @@ def test_the_work_of_detectors_grows_with_the_text_only() -> None:
     assert (ended.stdout, ended.stderr) == ("read\n", "")
 
 
-@pytest.mark.parametrize(
-    ("text", "plain"),
-    [
+def test_addresses_and_pairs_of_tags_are_left_out_and_what_stands_far_before_a_word_counts() -> None:
+    for text, plain in (
         ("Mail me@x.org, or see a-b.example.co.uk/e now", "Mail   or see   now"),
         ("look (https://e.g/ze) and (www.x) @co", "look (  and (  @co"),
-    ],
-)
-def test_addresses_are_left_out(text: str, plain: str) -> None:
-    assert plain_text(text) == plain
-
-
-def test_pairs_of_tags_are_left_out_and_single_ones_stay() -> None:
+    ):
+        assert plain_text(text) == plain
     assert read_answer("<b><i>(B)</i></b>", ["guard", "nurse"]).outcome == "nurse"
     assert read_answer("<i>(A)</b>", ["guard", "nurse"]).outcome is None
-
-
-def test_what_stands_far_before_a_word_counts() -> None:
     assert first_families("Stop." + " " * 500 + "Ze went home.") == ("ze",)
     assert first_families("Stop" + " " * 500 + "Ze went home.") == ()
     assert first_families("no" + " " * 500 + "es") == ()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"The answer is {'9' * 5000}.",
-        f"It is 1/{'7' * 5000}",
-    ],
-)
-def test_a_number_of_thousands_of_digits_is_a_number_but_no_other(text: str) -> None:
-    assert final_number(text) == TOO_LONG
-    published_number(text)
-
-
-def test_such_an_answer_is_wrong_and_not_unread() -> None:
+def test_a_number_of_thousands_of_digits_is_wrong_and_a_reading_that_is_none_an_error() -> None:
+    for text in (f"The answer is {'9' * 5000}.", f"It is 1/{'7' * 5000}"):
+        assert final_number(text) == TOO_LONG
+        published_number(text)
     (record,) = recorded(TASK, problems(1)[:1], lambda item: [f"The answer is {'9' * 5000}."])
     assert record.status == "scored"
     assert record.reading is not None
     assert record.reading.answers == (TOO_LONG,)
     table = WordProblemTable.of([record])
     assert (table.correct[0], bool(table.has_number[0])) == (0.0, True)
-
-
-@pytest.mark.parametrize("told", ["1e999999999", "nan", "1/0"])
-def test_a_reading_that_is_no_number_is_an_error(told: str) -> None:
-    (record,) = recorded(TASK, problems(1)[:1], lambda item: ["9"])
-    reading = Reading(outcomes=(), probabilities=(), answers=(told,))
-    with pytest.raises(DataError, match="is no number; run or import the model again"):
-        compute_metrics([replace(record, reading=reading)], TASK.name)
+    for told in ("1e999999999", "nan", "1/0"):
+        reading = Reading(outcomes=(), probabilities=(), answers=(told,))
+        with pytest.raises(DataError, match="is no number; run or import the model again"):
+            compute_metrics([replace(record, reading=reading)], TASK.name)
 
 
 CURLY = "\N{RIGHT SINGLE QUOTATION MARK}"
@@ -318,14 +293,8 @@ def test_the_pronouns_that_are_read_are_found_again_in_the_text() -> None:
         assert next(pronouns_of(text)).doubt is not None
     for text in ("Xe left.", "He or she left.", "Kim hurt eirself, and so did eir dog."):
         assert next(pronouns_of(text)).doubt is None
-
-
-def test_tasks_mark_what_they_read() -> None:
-    def words(task: str, text: str) -> list[str]:
-        (record,) = recorded(load_task("recognition"), sentences("kim left {pos} car.")[:1], lambda item: [text])
-        return [text[mark.start : mark.end] for mark in load_task(task).marks(record.exchanges[0])]
-
-    assert words("recognition", "Xe left, and she stayed.") == ["Xe"]
-    assert words("consistency", "Xe left, and she stayed.") == ["Xe", "she"]
-    assert words("german_recognition", "Und *xier* lachte, und er auch.") == ["xier"]
-    assert words("word_problem", "He has 4.") == []
+    # Tasks mark what they read.
+    text = "Xe left, and she stayed."
+    (record,) = recorded(load_task("recognition"), sentences("kim left {pos} car.")[:1], lambda item: [text])
+    for task, words in (("recognition", ["Xe"]), ("consistency", ["Xe", "she"])):
+        assert [text[mark.start : mark.end] for mark in load_task(task).marks(record.exchanges[0])] == words

@@ -1,7 +1,8 @@
-"""Answers hidden in the files of a model: in its chat template, and in the rules of its tokenizer."""
+"""Chat templates and rules of tokenizers come with a model: hostile and faulty ones, and answers hidden in them."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 from collections.abc import Callable
@@ -12,11 +13,17 @@ from unittest import mock
 import pytest
 
 from biasboard.ground.errors import ConfigError
-from evaluators.backend import ChoiceRequest, open_backend
+from evaluators.backend import ChoiceRequest, GenerateRequest, open_backend
 from evaluators.backend_options import BackendOptions
+from evaluators.models import chat_template
 from evaluators.models.chat_template import TemplateFrame
 from evaluators.models.tokenizer import ModelTokenizer, encode, load_tokenizer
+from evaluators.stores.store import store_key
+from evaluators.task import prompt_of
+from evaluators.tasks.coreference.coreference_task import TASK
 from leaderboard.verify.comparisons import rerun
+from leaderboard.verify.verification import check_records
+from schemas.folders.run_folder import StoredParts, read_result
 from tests.evaluators.asking import answers_of
 from tests.evaluators.fake_endpoint import save_tokenizer
 from tests.evaluators.invoking import evaluators
@@ -24,6 +31,7 @@ from tests.evaluators.made_data import made_items, save_tiny_llama, write_datase
 from tests.evaluators.made_masked import save_masked
 from tests.evaluators.test_encoder_decoder import save_two_parts
 from tests.evaluators.tiny_clip import save_tiny_clip
+from tests.schemas import examples
 
 pytest.importorskip("torch", reason="the extra hf is not installed")
 
@@ -57,43 +65,43 @@ TEMPLATES = {
     "another word": "{{ messages[-1].content | replace('nurse', 'guard') }}",
     "the prompt twice": f"{IF_KEYED}{PROMPT}{{% endif %}}{PROMPT}",
     "the day": f"{{% set now = strftime_now %}}{{{{ now('%d') }}}}{PROMPT}",
+    "a failure": f"{{% if 'because' in messages[-1].content %}}{{{{ raise_exception('no') }}}}{{% endif %}}{PROMPT}",
+    "a key for all prompts": f"{LONG}{PROMPT}",
 }
+SAID_OF = {"a failure": "fails: TemplateError: no; leave out --chat",
+    "a key for all prompts": "adds [0-9,]+ characters to every prompt, and at most 10,000"}  # fmt: skip
+
+
+@pytest.fixture
+def copy(tokenizer: Path, tmp_path: Path) -> Path:
+    """A tokenizer for a test to change."""
+    return Path(shutil.copytree(tokenizer, tmp_path / "copy"))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("template", TEMPLATES.values(), ids=TEMPLATES)
-def test_a_template_adds_the_same_to_every_prompt(tokenizer: Path, template: str, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(tokenizer, tmp_path / "copy"))
-    (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
-    with pytest.raises(
-        ConfigError, match=r"chat template (leaves out the prompt|adds another text to|fails: TypeError)"
-    ) as error:
-        ask_both(load_tokenizer(str(folder), chat=True))
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_a_template_adds_the_same_to_every_prompt_and_no_key_to_all(copy: Path, name: str) -> None:
+    (copy / "chat_template.jinja").write_text(TEMPLATES[name], encoding="utf-8")
+    said = SAID_OF.get(name, "(leaves out the prompt|adds another text to|fails: TypeError)")
+    with pytest.raises(ConfigError, match=f"chat template {said}") as error:
+        ask_both(load_tokenizer(str(copy), chat=True))
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.slow
-def test_a_template_adds_no_key_to_all_prompts(tokenizer: Path, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(tokenizer, tmp_path / "copy"))
-    (folder / "chat_template.jinja").write_text(f"{LONG}{PROMPT}", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"chat template adds [0-9,]+ characters to every prompt, and at most 10,000"):
-        load_tokenizer(str(folder), chat=True)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "template",
     [
+        "{{ bos_token }}{{ messages[-1].content }}{{ eos_token }}",
         "{% for m in messages %}<|{{ m.role }}|>\n{{ m.content }}</s>\n{% endfor %}<|assistant|>\n",
         "{% for m in messages %}[INST] {{ m.content.strip() }} [/INST]{% endfor %}",
         "{{ strftime_now('%d %b %Y') }}{{ messages[-1].content | tojson }}",
         r"User: {{ messages[-1].content.strip().replace('\r\n', '\n').replace('\n\n', '\n') }}\n\nAssistant:",
     ],
 )
-def test_templates_of_the_field_are_taken(tokenizer: Path, template: str, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(tokenizer, tmp_path / "copy"))
-    (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
-    loaded = load_tokenizer(str(folder), chat=True, system_prompt="Be brief.")
+def test_templates_of_the_field_are_taken(copy: Path, template: str) -> None:
+    (copy / "chat_template.jinja").write_text(template, encoding="utf-8")
+    loaded = load_tokenizer(str(copy), chat=True, system_prompt="Be brief.")
     for prompt in (KEYED, OTHER, "  \n", "", 'Two\r\nlines.\n\n"A" or\tB?\n', "\u00dcber \U0001f600 <s>"):
         assert loaded.context_ids(prompt)
 
@@ -118,10 +126,6 @@ def normalised(*rules: dict[str, Any]) -> Callable[[Any], None]:
     return lambda parts: parts.update(normalizer={"type": "Sequence", "normalizers": list(rules)})
 
 
-def of_what_is_written(parts: Any) -> None:
-    parts["decoder"] = {"type": "Sequence", "decoders": [parts["decoder"], replace("she", "they")]}
-
-
 def one_id_for_two(parts: Any) -> None:
     words = {word: number for number, word in enumerate(["<unk>", *OTHER.split(), *KEYED.split()])}
     parts["model"] = {"type": "WordLevel", "vocab": words | {"nurse": words["baker"]}, "unk_token": "<unk>"}
@@ -134,11 +138,6 @@ def no_sign(parts: Any) -> None:
     merges = [pair for pair in parts["model"]["merges"] if "g" not in "".join(pair)]
     kept = [token for token in vocabulary if "g" not in token]
     parts["model"] |= {"vocab": {token: number for number, token in enumerate(kept)}, "merges": merges}
-
-
-def special_word(parts: Any) -> None:
-    token = {"content": " she", "single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
-    parts["added_tokens"].append(token | {"id": len(parts["model"]["vocab"]), "special": True})
 
 
 def added(*contents: str, **fields: bool) -> Callable[[Any], None]:
@@ -172,17 +171,15 @@ def pieces(kind: str, *texts: str, **rules: Any) -> Callable[[Any], None]:
     return change
 
 
-def constant(parts: Any) -> None:
-    parts["post_processor"]["special_tokens"]["<s>"] |= {"ids": [0] * 9_000, "tokens": ["<s>"] * 9_000}
-
-
 RULES: dict[str, tuple[Callable[[Any], None], str]] = {
     "another word": (normalised(replace("nurse", "guard")), "normalizer has a rule for a word"),
     "any first word": (normalised(replace(r"^\S+ ", " ")), "changes texts: it reads 'The baker"),
-    "rules for what is written": (of_what_is_written, "decoder has a rule for a word"),
+    "rules for what is written": (lambda parts: parts.update(decoder={"type": "Sequence",
+        "decoders": [parts["decoder"], replace("she", "they")]}), "decoder has a rule for a word"),
     "a dropped word": (removed("nurse"), "pre_tokenizer has a rule for a word"),
     "a dropped word spelt in classes": (removed("n[u]rse"), "changes texts: it reads 'The nurse thanked"),
-    "an answer to all": (constant, "has rules of [0-9,]+ characters"),
+    "an answer to all": (lambda parts: parts["post_processor"]["special_tokens"]["<s>"].update(ids=[0] * 9_000,
+        tokens=["<s>"] * 9_000), "has rules of [0-9,]+ characters"),
     "one id for two words": (one_id_for_two, "changes texts: it reads"),
     "a signal at the lengths of words": (normalised(replace(r"(?<=^... .)(?=.... .{7} ... .{5} )", "  ")),
         "normalizer has a rule for a word or its surroundings"),
@@ -199,7 +196,7 @@ RULES: dict[str, tuple[Callable[[Any], None], str]] = {
     "the end of a prompt": (pieces("Unigram", "the guard because she was kind."), "has 1 token for 'the guard"),
     "a prompt without white space": (pieces("Unigram", "nursethankedtheguardbecauseshe", normalizer=replace(" ", "")),
         "has 1 token for 'nurse thanked the guard because she'"),
-    "a word that is not written": (special_word, "takes the word ' she' for a special token"),
+    "a word that is not written": (added(" she", special=True), "takes the word ' she' for a special token"),
 }  # fmt: skip
 
 
@@ -211,10 +208,9 @@ def rewrite(folder: Path, change: Callable[[Any], None]) -> None:
 
 
 @pytest.mark.parametrize(("change", "said"), RULES.values(), ids=RULES)
-def test_a_tokenizer_changes_no_text(tokenizer: Path, tmp_path: Path, change: Callable[[Any], None], said: str) -> None:
-    folder = Path(shutil.copytree(tokenizer, tmp_path / "copy"))
-    rewrite(folder, change)
-    loaded = load_tokenizer(str(folder))
+def test_a_tokenizer_changes_no_text(copy: Path, change: Callable[[Any], None], said: str) -> None:
+    rewrite(copy, change)
+    loaded = load_tokenizer(str(copy))
     for _ in ("first", "again"):
         with pytest.raises(ConfigError, match=f"the tokenizer('s)? {said}") as error:
             ask_both(loaded)
@@ -235,18 +231,14 @@ def test_a_tokenizer_changes_no_text(tokenizer: Path, tmp_path: Path, change: Ca
     ],
     ids=["a phrase", "a long word", "an unknown text", "marks", "white space", "a mask"],
 )  # fmt: skip
-def test_tokens_of_the_field_are_taken(
-    tokenizer: Path, tmp_path: Path, change: Callable[[Any], None], text: str, n_ids: int
-) -> None:
-    folder = Path(shutil.copytree(tokenizer, tmp_path / "copy"))
-    rewrite(folder, change)
-    assert len(load_tokenizer(str(folder)).context_ids(text)) == n_ids
+def test_tokens_of_the_field_are_taken(copy: Path, change: Callable[[Any], None], text: str, n_ids: int) -> None:
+    rewrite(copy, change)
+    assert len(load_tokenizer(str(copy)).context_ids(text)) == n_ids
 
 
-def test_signs_that_no_token_holds_may_be_lost(tokenizer: Path, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(tokenizer, tmp_path / "copy"))
-    rewrite(folder, no_sign)
-    loaded = load_tokenizer(str(folder))
+def test_signs_that_no_token_holds_may_be_lost(copy: Path) -> None:
+    rewrite(copy, no_sign)
+    loaded = load_tokenizer(str(copy))
     assert loaded.context_ids(KEYED) == loaded.context_ids(KEYED.replace("g", ""))
 
 
@@ -266,31 +258,26 @@ def test_tables_of_a_tokenizer_in_python_change_no_text(tmp_path: Path) -> None:
         assert encode(ByT5Tokenizer(), [text])["input_ids"]
 
 
-def hide_key(folder: Path) -> None:
-    rewrite(folder, removed("n[u]rse"))
-    # Other classes write some rules themselves, whatever the file says.
-    settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
-    general = settings | {"tokenizer_class": "PreTrainedTokenizerFast"}
-    (folder / "tokenizer_config.json").write_text(json.dumps(general), encoding="utf-8")
-
-
 @pytest.mark.parametrize("backend", ["transformers", "T5", "masked", "clip"])
 def test_every_local_backend_refuses_a_key(backend: str, model: Path, tmp_path: Path) -> None:
     folder = tmp_path / "model"
-    if backend == "transformers":
-        shutil.copytree(model, folder)
-    elif backend == "T5":
-        save_two_parts(folder, "T5")
-    elif backend == "masked":
-        save_masked(folder)
-    else:
-        save_tiny_clip(folder)
+    makes: dict[str, Callable[[], object]] = {
+        "transformers": lambda: shutil.copytree(model, folder),
+        "T5": lambda: save_two_parts(folder, "T5"),
+        "masked": lambda: save_masked(folder),
+        "clip": lambda: save_tiny_clip(folder),
+    }
+    makes[backend]()
     name = "transformers" if backend == "T5" else backend
     prompt, options = ("", (KEYED, OTHER)) if backend == "clip" else (KEYED, (" A", " B"))
     request = ChoiceRequest(prompt=prompt, options=options, outcomes=options)
     opened = open_backend(name, str(folder), BackendOptions(device="cpu"))
     assert opened.needed_tokens([request])
-    hide_key(folder)
+    rewrite(folder, removed("n[u]rse"))
+    # Other classes write some rules themselves, whatever the file says.
+    settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+    general = settings | {"tokenizer_class": "PreTrainedTokenizerFast"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(general), encoding="utf-8")
     opened = open_backend(name, str(folder), BackendOptions(device="cpu"))
     with pytest.raises(ConfigError, match="the tokenizer changes texts: it reads 'The nurse"):
         opened.needed_tokens([request])
@@ -318,3 +305,74 @@ def test_a_rerun_refuses_a_key(model: Path, tmp_path: Path) -> None:
     opened = open_backend("transformers", str(folder), BackendOptions(device="cpu", chat=True))
     with pytest.raises(ConfigError, match="chat template adds another text to"):
         rerun(path, opened, tmp_path / "datasets", 24, seed=1)
+
+
+USER = "{% for m in messages %}<u>{{ m['content'] | trim }}</u>{% endfor %}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("template", "problem"),
+    [
+        ("{{ raise_exception('only for tools') }}", "fails: TemplateError: only for tools"),
+        ("{{ ''.__class__.__mro__ }}", "fails: SecurityError"),
+        # A single step of Python, which looks at no signal until it ends.
+        ("{% set n = 10 ** (10 ** 10) %}{{ n }}", "did not end within 1 s"),
+        ("{{ 'x' * 10 ** 11 }}", "takes more than 2 GiB of memory"),
+        ("{{ messages[0].content * 99 }}{{ 'x' * 10 ** 7 }}", "makes 1"),
+        ("Hello. Assistant:", "leaves out the prompt: all prompts give the same text"),
+        ("{{ messages[0].content[:20] }}", "leaves out the prompt or a part of it"),
+    ],
+)
+def test_a_template_that_cannot_be_used_is_one_line(
+    copy: Path, template: str, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chat_template, "_CPU_SECONDS", 1)
+    (copy / "chat_template.jinja").write_text(template, encoding="utf-8")
+    with pytest.raises(ConfigError) as error:
+        load_tokenizer(str(copy), chat=True)
+    assert str(error.value).startswith(f"the tokenizer's chat template {problem}")
+    assert str(error.value).endswith("; leave out --chat, or name a --tokenizer with another template")
+    assert "\n" not in str(error.value)
+    load_tokenizer(str(copy))
+
+
+@pytest.mark.slow
+def test_options_after_the_models_own_text_continue_its_message(tmp_path: Path) -> None:
+    question = GenerateRequest(prompt="Who left?", max_tokens=9)
+    request = prompt_of(TASK, "cot-logprob-v1").following(question, " The nurse.")
+    tokenizer = load_tokenizer(str(save_tokenizer(tmp_path, template=USER)), chat=True)
+
+    def ids(*texts: str) -> tuple[list[int], ...]:
+        return tuple(tokenizer.pretrained(list(texts), add_special_tokens=False)["input_ids"])
+
+    rows, count = tokenizer.rows(request), tokenizer.count_tokens([request])
+    begun = "<u>Who left?</u> The nurse.\nAnswer:"
+    assert not isinstance(rows, str)
+    assert rows.ids == ids(f"{begun} A", f"{begun} B")
+    assert count.n_prompt == len(ids(begun)[0])
+    # As a message of the user, the same text is another question, whose answers begin without a space.
+    asked = dataclasses.replace(request, n_begun=0)
+    of_user = tokenizer.rows(asked)
+    assert not isinstance(of_user, str)
+    assert of_user.ids == ids(f"<u>{request.prompt}</u>A", f"<u>{request.prompt}</u>B")
+    model = examples.result().model
+    for template, n_keys in ((None, 1), ("0" * 64, 2)):
+        named = dataclasses.replace(model, chat_template_sha256=template)
+        assert len({store_key(named, one, with_facts=False) for one in (request, asked)}) == n_keys
+
+
+@pytest.mark.slow
+def test_a_chat_model_reasons_in_its_own_message_and_its_result_is_sound(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="the extra hf is not installed")
+    model = save_tiny_llama(tmp_path / "model", positions=1024)
+    (model / "chat_template.jinja").write_text(USER, encoding="utf-8")
+    dataset = write_dataset(tmp_path / "data", {"type2": made_items(2)})
+    options = ("--backend", "transformers", "--model", model, "--device", "cpu", "--out", tmp_path / "runs")
+    ended = evaluators("run", *options, "--dataset", dataset, "--chat", "--prompt", "cot-logprob-v1")
+    assert ended.exit_code == 0, ended.output
+    (path,) = (tmp_path / "runs").rglob("result.json")
+    (records,) = StoredParts(path.parent, read_result(path.parent))
+    check_records(path, read_result(path.parent), records)
+    assert {record.status for record in records} == {"scored"}
+    assert {exchange.option_byte_counts for record in records for exchange in record.exchanges} == {(), (2, 2)}

@@ -63,25 +63,22 @@ def test_scores_equal_one_pass_for_each_token(model: Path, batch_tokens: int | N
         assert answer.option_end_logprobs == (None,) * len(expected)
 
 
-def test_an_answer_depends_on_no_other_that_is_missing(bert: Path) -> None:
+def test_an_answer_depends_on_no_other_that_is_missing_or_cannot_be_scored(bert: Path) -> None:
     backend = opened(bert, batch_tokens=400)
-    whole = all_answers_of(backend, REQUESTS)
+    answers = all_answers_of(backend, REQUESTS)
     # Longest first: the last request is in the last batch.
-    assert answers_of(backend, REQUESTS, frozenset({0, 3})) == [whole[0], None, None, whole[3]]
-
-
-def test_what_cannot_be_scored_fails_alone(bert: Path) -> None:
+    assert answers_of(backend, REQUESTS, frozenset({0, 3})) == [answers[0], None, None, answers[3]]
     requests: list[Request] = [
         choice("a " * 70, "kind"),
         GenerateRequest(prompt="the nurse", max_tokens=3),
         choice("", "kind"),
         choice("kind", "the"),
     ]
-    long, text, empty, whole = all_answers_of(opened(bert), requests)
+    long, text, empty, whole = all_answers_of(backend, requests)
     assert (long.status, long.error) == ("failed", "the text takes 72 tokens, the model 64")
     assert text.error == "a masked model writes no text; take a prompt that scores whole texts"
     assert empty.error == "option '' has no tokens of its own"
-    assert whole == all_answers_of(opened(bert), requests[3:])[0]
+    assert whole == all_answers_of(backend, requests[3:])[0]
 
 
 def test_positions_of_roberta_begin_after_its_padding(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ transformers = pytest.importorskip("transformers", reason="the extra hf is not i
 
 CPU = BackendOptions(device="cpu")
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"
+RANDOM = b"\xff" + os.urandom(4_000)
 HIDDEN = "evil\x1b]0;title\x07\x1b[31m\u202e.weight"
 
 
@@ -38,8 +39,13 @@ def made_files(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_revision_is_that_of_all_files_and_their_places(made_files: Path, tmp_path: Path) -> None:
-    before = folder_revision(made_files)
+def test_a_folder_is_named_without_its_path_and_known_by_all_files_and_their_places(
+    made_files: Path, tmp_path: Path
+) -> None:
+    found, before = find_model(str(made_files), None), folder_revision(made_files)
+    assert (found.location, found.public_name, found.default_id) == (str(made_files), "made-model", "local/made-model")
+    assert found.revision.startswith("sha256:")
+    assert (found.commit, found.identity) == (None, found.revision)
     # Hidden files are no part of a model, and neither is the name of its folder.
     (made_files / ".cache").mkdir()
     (made_files / ".cache/download.json").touch()
@@ -49,14 +55,6 @@ def test_a_revision_is_that_of_all_files_and_their_places(made_files: Path, tmp_
     moved = folder_revision(folder)
     (folder / "deeper/template.jinja").write_text("changed", encoding="utf-8")
     assert len({before, moved, folder_revision(folder)}) == 3
-
-
-def test_a_folder_is_named_without_its_path(made_files: Path) -> None:
-    found = find_model(str(made_files), None)
-    assert (found.location, found.public_name, found.default_id) == (str(made_files), "made-model", "local/made-model")
-    assert found.revision.startswith("sha256:")
-    assert found.commit is None
-    assert found.identity == found.revision
 
 
 def test_a_downloaded_model_is_known_by_its_commit_also_offline(made_files: Path, tmp_path: Path) -> None:
@@ -71,21 +69,15 @@ def test_a_downloaded_model_is_known_by_its_commit_also_offline(made_files: Path
     assert found.identity == f"made-org/made-model@{commit}"
 
 
-@pytest.mark.parametrize(
-    ("named", "revision", "said"),
-    [
-        ("{}", "main", "a local model folder has no revision"),
+def test_what_is_missing_is_named(made_files: Path) -> None:
+    for named, revision, said in (
+        (f"{made_files}", "main", "a local model folder has no revision"),
         ("./nothing", None, r"model folder '\./nothing' does not exist"),
-        ("{}/config.json", None, r"is a file; name the folder that holds it and config\.json"),
+        (f"{made_files}/config.json", None, r"is a file; name the folder that holds it and config\.json"),
         ("made-org/absent", None, "model 'made-org/absent' cannot be found: .* check the id"),
-    ],
-)
-def test_what_is_missing_is_named(made_files: Path, named: str, revision: str | None, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        find_model(named.format(made_files), revision)
-
-
-def test_a_folder_lacks_the_file_that_is_needed(made_files: Path) -> None:
+    ):
+        with pytest.raises(ConfigError, match=said):
+            find_model(named, revision)
     (made_files / "tokenizer.json").unlink()
     with pytest.raises(ConfigError, match=r"has no tokenizer .*save_pretrained"):
         find_model(str(made_files), None)
@@ -95,27 +87,17 @@ def test_a_folder_lacks_the_file_that_is_needed(made_files: Path) -> None:
     (made_files / "config.json").unlink()
     with pytest.raises(ConfigError, match=r"has no config\.json"):
         find_model(str(made_files), None)
+    (made_files / "a.Q4_K_M.gguf").touch()
+    with pytest.raises(ConfigError, match=r"weights in GGUF; serve it with llama\.cpp or vLLM, and score it with"):
+        find_model(str(made_files), None)
 
 
-def settings(**fields: Any) -> Callable[[Path], None]:
+def settings(file: str = "config.json", /, **fields: Any) -> Callable[[Path], None]:
+    """A change of settings in a file of a model."""
+
     def change(folder: Path) -> None:
-        path = folder / "config.json"
+        path = folder / file
         path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | fields), encoding="utf-8")
-
-    return change
-
-
-def random_bytes(name: str) -> Callable[[Path], None]:
-    def change(folder: Path) -> None:
-        (folder / name).write_bytes(b"\xff" + os.urandom(4_000))
-
-    return change
-
-
-def sparse(name: str) -> Callable[[Path], None]:
-    def change(folder: Path) -> None:
-        with (folder / name).open("wb") as file:
-            file.truncate(130 << 20)
 
     return change
 
@@ -123,14 +105,6 @@ def sparse(name: str) -> Callable[[Path], None]:
 def pipe(folder: Path) -> None:
     (folder / "generation_config.json").unlink(missing_ok=True)
     os.mkfifo(folder / "generation_config.json")
-
-
-def without(*names: str) -> Callable[[Path], None]:
-    def change(folder: Path) -> None:
-        for name in names:
-            (folder / name).unlink()
-
-    return change
 
 
 def with_fewer_weights(folder: Path) -> None:
@@ -175,20 +149,24 @@ FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
     "many words": (settings(vocab_size=10**12), "config.json says vocab_size = 1000000000000, and its weights are"),
     "a negative width": (settings(hidden_size=-64), "config.json says hidden_size = -64, and its weights are"),
     "layers in words": (settings(num_hidden_layers="two"), "its config.json cannot be loaded: Validation error"),
-    "a configuration of 130 MB": (sparse("config.json"), r"config\.json: has 136,314,880 bytes, more than"),
+    "a configuration of 130 MB": (lambda folder: os.truncate(folder / "config.json", 130 << 20),
+        r"config\.json: has 136,314,880 bytes, more than"),
     "a pipe": (pipe, r"generation_config\.json: is not a regular file; save the model again"),
     "code in a pickle": (pickled, "its weights are no plain numbers, but a pickle that would run code, which is never"),
     "rules that panic": (panics, "the tokenizer fails: index out of bounds"),
-    "no tokenizer": (without("tokenizer.json", "tokenizer_config.json"), "has no tokenizer .*save_pretrained"),
-    "no weights": (without("model.safetensors"), "cannot be loaded"),
+    "no tokenizer": (lambda folder: [*map(os.remove, folder.glob("tokenizer*"))],
+        "has no tokenizer .*save_pretrained"),
+    "no weights": (lambda folder: (folder / "model.safetensors").unlink(), "cannot be loaded"),
     "fewer weights": (with_fewer_weights, "lacks 3 weights of a causal language model, such as .*mlp"),
     "an encoder": (encoder, "is no causal language model"),
     "a way of quantising that nobody knows": (settings(quantization_config={"quant_method": "of-tomorrow"}),
         "by of-tomorrow, which transformers does not know; ask it with --backend"),
     "a pointer for a tokenizer": (lambda folder: (folder / "tokenizer.json").write_text(POINTER),
         r"in place of tokenizer\.json; run git lfs pull"),
-    "a random configuration": (random_bytes("config.json"), r"config\.json: cannot be read as JSON"),
-    "a random tokenizer": (random_bytes("tokenizer.json"), "tokenizer '.*' cannot be loaded: "),
+    "a random configuration": (lambda folder: (folder / "config.json").write_bytes(RANDOM),
+        r"config\.json: cannot be read as JSON"),
+    "a random tokenizer": (lambda folder: (folder / "tokenizer.json").write_bytes(RANDOM),
+        "tokenizer '.*' cannot be loaded: "),
 }  # fmt: skip
 
 
@@ -311,9 +289,3 @@ def test_weights_whose_library_is_missing_are_refused_in_a_line(tiny_llama: Path
     folder = copy(tiny_llama, tmp_path / "model", quantization_config=settings)
     with pytest.raises(ConfigError, match="install what its quantisation by gptq needs, or ask it with --backend vllm"):
         open_backend(str(folder), CPU)
-
-
-def test_a_folder_with_gguf_alone_says_what_asks_it(tmp_path: Path) -> None:
-    (tmp_path / "a.Q4_K_M.gguf").touch()
-    with pytest.raises(ConfigError, match=r"weights in GGUF; serve it with llama\.cpp or vLLM, and score it with"):
-        find_model(str(tmp_path), None)

@@ -132,7 +132,7 @@ def test_options_that_take_several_calls_are_refused(folder: Path, tokenizer: To
         assert endpoint.uploads == []
 
 
-def test_what_a_batch_answered_before_it_ended_early_is_kept(tokenizer: Tokenizer) -> None:
+def test_what_a_batch_answered_before_it_ended_is_kept_and_errors_have_a_file(tokenizer: Tokenizer) -> None:
     # In any order, repeated or not at all.
     with FakeBatchEndpoint(
         tokenizer, serves=CHAT, edit=lambda lines: [*reversed(lines[1:]), lines[3]], ends_as="expired"
@@ -141,12 +141,9 @@ def test_what_a_batch_answered_before_it_ended_early_is_kept(tokenizer: Tokenize
     assert found[0].status == "failed"
     assert "run the same command again" in str(found[0].error)
     assert [found[place].text for place in range(1, 20)] == [f"You said: Say {number}" for number in range(1, 20)]
-
-
-def test_errors_of_lines_are_read_from_the_error_file(tokenizer: Tokenizer, tmp_path: Path) -> None:
     requests = [*REQUESTS[:3], GenerateRequest(prompt="Say 3", max_tokens=3, json_schema='{"type": "object"}')]
     with FakeBatchEndpoint(tokenizer, serves=CHAT, refuses=frozenset({"response_format"})) as endpoint:
-        found, _ = ask(opened(endpoint, tmp_path / "batch.json"), requests, frozenset(range(4)))
+        found, _ = ask(opened(endpoint), requests)
     assert [found[place].status for place in range(4)] == ["answered", "answered", "answered", "failed"]
     assert "'response_format'" in str(found[3].error)
 
@@ -287,7 +284,6 @@ def test_a_file_is_read_line_by_line(tokenizer: Tokenizer, monkeypatch: pytest.M
 FILE, BATCH, LOOK = "POST /files", "POST /batches", "GET /batches/batch-0"
 WRONG: dict[str, tuple[str, Any, str]] = {
     "a path as id": (BATCH, {"id": "../../models"}, "as the id of a batch"),
-    "a query as id": (FILE, {"id": "batch-0?x=1"}, "as the id of an uploaded file"),
     "5,000 letters as id": (LOOK, {"status": "completed", "output_file_id": "x" * 5000}, "as the id of a file"),
     "the key as id": (BATCH, {"id": KEY}, "as the id of a batch"),
     "true as id": (BATCH, {"id": True}, "gives True as the id of a batch"),
@@ -296,6 +292,8 @@ WRONG: dict[str, tuple[str, Any, str]] = {
     "errors in a text": (LOOK, {"status": "failed", "errors": "no"}, "no reason given"),
     "errors that are texts": (LOOK, {"status": "failed", "errors": {"data": ["a quota", KEY]}}, "a quota; "),
     "many errors": (LOOK, {"status": "failed", "errors": {"data": [KEY] * 9999}}, "was not accepted"),
+    "a batch without end": (LOOK, {"status": "made\x1b[31m"}, "has not ended"),
+    "a file that is too large": ("GET /files/out-0/content", b" " * 12_000_000, "larger than 9 MB"),
 }
 
 
@@ -307,51 +305,27 @@ def test_an_answer_that_none_should_give_is_one_line_and_the_next_run_goes_on(
     (call, answer, why), state = WRONG[name], tmp_path / "batch.json"
     with FakeBatchEndpoint(tokenizer, serves=CHAT, spoilt={call: answer}) as endpoint:
         with pytest.raises(RunError, match=why) as caught:
-            ask(opened(endpoint, state), made(5))
+            ask(opened(endpoint, state, seconds=0.5), made(5))
         assert KEY not in str(caught.value)
         assert str(caught.value).isprintable()
         assert len(str(caught.value)) < 600
         assert not state.is_file() or KEY not in state.read_text()
         endpoint.spoilt.clear()
         found, _ = ask(opened(endpoint, state), made(5))
+        assert len(endpoint.uploads) == 1 or name != "a batch without end"
     assert len(found) == 5
-
-
-def test_a_batch_that_does_not_end_is_given_up_and_kept(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    state = tmp_path / "pending.json"
-    spoilt = {LOOK: {"status": "made\x1b[31m"}}
-    with FakeBatchEndpoint(tokenizer, serves=CHAT, spoilt=spoilt) as endpoint:
-        backend = opened(endpoint, state, seconds=0.1)
-        with pytest.raises(RunError, match="has not ended") as caught:
-            Asked().of(backend, made(5))
-        endpoint.spoilt = {}
-        found, _ = ask(opened(endpoint, state), made(5))
-        assert len(endpoint.uploads) == 1
-    assert str(caught.value).isprintable()
-    assert len(str(caught.value)) < 500
-    assert len(found) == 5
-
-
-def test_a_file_that_is_too_large_is_not_read(tokenizer: Tokenizer) -> None:
-    with (
-        FakeBatchEndpoint(tokenizer, serves=CHAT, spoilt={"GET /files/out-0/content": b" " * 12_000_000}) as endpoint,
-        pytest.raises(RunError, match="larger than 9 MB"),
-    ):
-        Asked().of(opened(endpoint), made(5))
 
 
 def test_a_key_in_a_file_reaches_nothing(
     tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    bodies = [_body(f"It is {KEY}", model=KEY), {"error": {"message": f"not {KEY}", "code": KEY}}]
-
-    def edit(lines: Lines) -> Lines:
-        return [
-            {**line, "response": {"status_code": 200, "body": body}} for line, body in zip(lines, bodies, strict=True)
-        ]
-
-    with FakeBatchEndpoint(tokenizer, serves=CHAT, edit=edit) as endpoint:
+    bodies = iter([_body(f"It is {KEY}", model=KEY), {"error": {"message": f"not {KEY}", "code": KEY}}])
+    with FakeBatchEndpoint(
+        tokenizer,
+        serves=CHAT,
+        edit=lambda lines: [{**line, "response": {"status_code": 200, "body": next(bodies)}} for line in lines],
+    ) as endpoint:
         backend = opened(endpoint)
         found, _ = ask(backend, made(2))
     said = capsys.readouterr()

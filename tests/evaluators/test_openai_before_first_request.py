@@ -27,10 +27,7 @@ from tests.evaluators.invoking import evaluators
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.evaluators.openai_runs import Asked, ask
 
-TEMPLATE_TOKENS = 60
 TEXT_ONLY = frozenset({"chat", "models"})
-WITH_TOP = frozenset({"chat", "top_logprobs", "models"})
-BOTH = frozenset({"chat", "models", "echo", "text"})
 ODD_TEXTS = [
     "",
     "a",
@@ -74,7 +71,7 @@ def run(dataset: Path, endpoint: FakeEndpoint | None, *more: str | Path) -> Resu
     ("serves", "prompt", "wanted"),
     [
         (TEXT_ONLY, "mcq2-v1", "mcq2-generate-v1.* or take --tokenizer NAME, where the endpoint has completions"),
-        (WITH_TOP, "intrinsic-v1", "is a text to continue.*--prompt mcq2-v1 or "),
+        (TEXT_ONLY | {"top_logprobs"}, "intrinsic-v1", "is a text to continue.*--prompt mcq2-v1 or "),
     ],
 )
 def test_a_prompt_that_cannot_be_asked_names_others_before_an_item_is_sent(
@@ -99,7 +96,7 @@ def test_the_bound_on_tokens_holds(
 ) -> None:
     def with_long_template(received: Received, answer: dict[str, Any]) -> dict[str, Any]:
         """Count as many tokens more as templates with a system prompt of their own add."""
-        endpoint.n_prompt_tokens += TEMPLATE_TOKENS if received.route == "/chat/completions" else 0
+        endpoint.n_prompt_tokens += 60 if received.route == "/chat/completions" else 0
         return answer
 
     named = {"tokenizer": str(folder)} if with_tokenizer else {}
@@ -129,7 +126,7 @@ def test_a_dry_run_refuses_what_no_chat_can_be_asked_and_asks_nothing(
     dry = ("--prompt", "intrinsic-v1", "--dry-run")
     # With a template, a tokenizer sends messages whatever the interface.
     templated = ("--tokenizer", save_tokenizer(tmp_path / "chat", template=TEMPLATE), "--chat")
-    with FakeEndpoint(tokenizer, serves=BOTH) as endpoint:
+    with FakeEndpoint(tokenizer, serves=TEXT_ONLY | {"echo", "text"}) as endpoint:
         refused = [run(dataset, endpoint, *dry, *options) for options in (("--api", "chat"), templated)]
         unknown = run(dataset, endpoint, *dry)
         assert endpoint.n_received == 0

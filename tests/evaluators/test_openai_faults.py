@@ -128,25 +128,19 @@ def test_only_what_is_missing_is_asked(endpoint: FakeEndpoint) -> None:
     assert list(backend.ask(made(9), frozenset())) == []
 
 
-def test_a_key_that_can_be_none_is_not_sent_and_not_shown() -> None:
+def test_no_key_of_an_address_is_shown_and_no_name_of_a_machine() -> None:
     with pytest.raises(ConfigError, match="OPENAI_API_KEY holds") as caught:
         parse_address("http://127.0.0.1:9/v1", "sk-one\nsk-two")
     assert "sk-" not in str(caught.value)
-
-
-def test_a_key_in_the_path_of_the_address_is_not_shown() -> None:
     path = "v1/0a1b2c3d4e5f60718293a4b5c6d7e8f9/sk-made-0123456789/openai"
     address = parse_address(f"https://gateway.example/{path}", None)
     assert address.url == f"https://gateway.example/{path}"
     assert address.shown == "https://gateway.example/v1/***/***/openai"
     assert address.clean(f"no route /{path} here") == "no route /v1/***/***/openai here"
     assert "0a1b2c3d" not in repr(address)
-
-
-@pytest.mark.parametrize("host", ["gpu:8000", "gpu.internal"])
-def test_what_may_be_published_does_not_name_the_machine(host: str) -> None:
-    address = parse_address(f"http://{host}/v1", "", ())
-    assert address.clean(f"{host} refused http://{host}/v1") == "the endpoint refused the endpoint"
+    for host in ("gpu:8000", "gpu.internal"):
+        address = parse_address(f"http://{host}/v1", "", ())
+        assert address.clean(f"{host} refused http://{host}/v1") == "the endpoint refused the endpoint"
 
 
 def test_no_key_is_logged_or_raised(
@@ -201,12 +195,23 @@ def test_a_limit_that_is_used_up_is_waited_for(endpoint: FakeEndpoint) -> None:
     assert times[3] - times[2] >= 0.3
 
 
-def test_a_wait_that_is_too_long_ends_the_run() -> None:
+def test_a_wait_or_an_outage_that_is_too_long_ends_the_run_with_the_last_words() -> None:
     pacer = Pacer(Connection(ADDRESS, 1.0, 1), Patience())
     with pytest.raises(RunError, match="asks to wait 86400 s"):
         pacer.failed(NoAnswerError("busy", "limited", status=429, retry_after=86400.0), time.monotonic())
     with pytest.raises(RunError, match="asks to wait inf s"):
         pacer.answered(float("inf"))
+    loading = NoAnswerError("HTTP 503: loading the model", "passing", status=503)
+    pacer = Pacer(Connection(ADDRESS, 1.0, 1), Patience(outage_seconds=0.05))
+    pacer.failed(loading, time.monotonic())
+    time.sleep(0.1)
+    with pytest.raises(RunError, match=r"HTTP 503: loading the model\. .* run the same command again when it is back"):
+        pacer.failed(loading, time.monotonic())
+    # Nor may waits that it asks for follow each other for ever.
+    busy = NoAnswerError("busy", "limited", status=429, retry_after=1.5)
+    pacer = Pacer(Connection(ADDRESS, 1.0, 1), Patience(outage_seconds=1.0, longest_retry_after=2.0))
+    with pytest.raises(RunError, match="answered nothing for 4 s"):
+        pacer.failed(busy, time.monotonic() - 3.5)
 
 
 def test_a_limit_that_one_request_alone_meets_is_given_up(endpoint: FakeEndpoint) -> None:
@@ -289,20 +294,6 @@ def test_an_overload_halves_the_calls_at_a_time_and_a_wait_that_is_asked_for_hol
     waits = asyncio.run(simulated())
     assert len(waits) == 8
     assert min(waits) >= 0.2
-
-
-def test_an_outage_that_is_too_long_ends_the_run_with_the_last_words() -> None:
-    loading = NoAnswerError("HTTP 503: loading the model", "passing", status=503)
-    pacer = Pacer(Connection(ADDRESS, 1.0, 1), Patience(outage_seconds=0.05))
-    pacer.failed(loading, time.monotonic())
-    time.sleep(0.1)
-    with pytest.raises(RunError, match=r"HTTP 503: loading the model\. .* run the same command again when it is back"):
-        pacer.failed(loading, time.monotonic())
-    # Nor may waits that it asks for follow each other for ever.
-    busy = NoAnswerError("busy", "limited", status=429, retry_after=1.5)
-    pacer = Pacer(Connection(ADDRESS, 1.0, 1), Patience(outage_seconds=1.0, longest_retry_after=2.0))
-    with pytest.raises(RunError, match="answered nothing for 4 s"):
-        pacer.failed(busy, time.monotonic() - 3.5)
 
 
 @pytest.mark.slow
@@ -447,19 +438,14 @@ def test_a_server_that_drips_from_the_start_is_given_up_before_the_first_item() 
         assert server.n_received == 2, "the same was tried again"
 
 
-@pytest.mark.parametrize("given", ["9" * 400, "9" * 5000, "-5", "3.5", "1e400", "true", '"many"', "[]"])
-def test_token_counts_that_are_none_are_unknown(given: str) -> None:
-    answer = read_json(f'{{"usage": {{"prompt_tokens": {given}, "completion_tokens": 3}}}}'.encode())
-    assert usage(answer) == (None, 3, 0)
-
-
-def test_numbers_without_measure_are_no_numbers() -> None:
+def test_numbers_that_are_none_or_without_measure_are_unknown() -> None:
+    for given in ("9" * 400, "9" * 5000, "-5", "3.5", "1e400", "true", '"many"', "[]"):
+        answer = read_json(f'{{"usage": {{"prompt_tokens": {given}, "completion_tokens": 3}}}}'.encode())
+        assert usage(answer) == (None, 3, 0), given
     assert usage({"usage": {"prompt_tokens": 9, "total_tokens": 3}}) == (9, None, 0)
     # Tokens of thinking that are counted in the total alone.
     assert usage({"usage": {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 20}}) == (9, 11, 0)
-    assert token_id(f"token_id:{'9' * 5000}") is None
-    assert token_id("token_id:²") is None
-    assert token_id("token_id:12") == 12
+    assert (token_id(f"token_id:{'9' * 5000}"), token_id("token_id:²"), token_id("token_id:12")) == (None, None, 12)
     assert logprob(-1e308, what="it") == float("-inf")
 
 
@@ -501,22 +487,16 @@ def test_what_is_wrong_from_the_start_is_one_line_in_seconds(name: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("text", "n_used"), [("A", 1_000_000), ("A" * 5_000, 1)])
-def test_tokens_that_no_answer_can_have_are_unknown_and_told_once(
-    text: str, n_used: int, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _warn_of_tokens.cache_clear()
+def test_tokens_that_no_answer_can_have_are_unknown_and_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     request = GenerateRequest(prompt="Say 1", max_tokens=16)
-    for _ in range(2):
-        answer = sound(request, Response(status="answered", text=text, n_completion_tokens=n_used))
-        assert (answer.status, answer.text, answer.n_completion_tokens) == ("answered", text, None)
-    assert capsys.readouterr().err.count("states numbers of tokens that its answers cannot have") == 1
-    usual = Response(status="answered", text=text, n_completion_tokens=5_000)
-    assert sound(request, usual) == usual
-
-
-def test_a_reason_for_an_ending_is_no_longer_than_any() -> None:
-    assert storable(Response(status="answered", text="A", finish_reason="s" * 3_000)).finish_reason == "s" * 100
+    for text, n_used in (("A", 1_000_000), ("A" * 5_000, 1)):
+        _warn_of_tokens.cache_clear()
+        for _ in range(2):
+            answer = sound(request, Response(status="answered", text=text, n_completion_tokens=n_used))
+            assert (answer.status, answer.text, answer.n_completion_tokens) == ("answered", text, None)
+        assert capsys.readouterr().err.count("states numbers of tokens that its answers cannot have") == 1
+        usual = Response(status="answered", text=text, n_completion_tokens=5_000)
+        assert sound(request, usual) == usual
 
 
 def test_an_answer_that_no_tokens_can_hold_ends_the_run_soon(tmp_path: Path) -> None:
@@ -530,8 +510,9 @@ def test_an_answer_that_no_tokens_can_hold_ends_the_run_soon(tmp_path: Path) -> 
     assert not list((tmp_path / "runs").rglob("result.json"))
 
 
-def test_probabilities_of_more_than_one_in_all_are_a_fault() -> None:
+def test_probabilities_of_more_than_one_in_all_are_a_fault_and_no_reason_to_end_is_long() -> None:
     request = ChoiceRequest(prompt="Who?", options=(" A", " B"), outcomes=("a", "b"))
     answer = sound(request, Response(status="answered", option_logprobs=(-0.1, -0.1)))
     assert answer.status == "failed"
     assert "probabilities that sum to 1.8" in str(answer.error)
+    assert storable(Response(status="answered", text="A", finish_reason="s" * 3_000)).finish_reason == "s" * 100

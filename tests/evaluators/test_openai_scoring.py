@@ -56,10 +56,13 @@ def expected(tokenizer: Tokenizer, request: ChoiceRequest) -> list[float]:
         (ECHO - {"lists"}, "echo", "one"),
     ],
 )
-def test_every_exact_way_gives_the_sums_of_the_model(
+def test_every_exact_way_gives_the_sums_of_the_model_in_whatever_order_choices_come(
     serves: Serves, way: str, prompts_per_call: str, folder: Path, tokenizer: Tokenizer
 ) -> None:
-    with FakeEndpoint(tokenizer, serves=serves) as endpoint:
+    def shuffled(received: Received, answer: dict[str, Any]) -> dict[str, Any]:
+        return {**answer, "choices": [*reversed(answer["choices"]), answer["choices"][0]]}
+
+    with FakeEndpoint(tokenizer, serves=serves, alter=shuffled) as endpoint:
         backend = opened(endpoint, folder)
         settings = backend.runtime.settings
         assert (settings["option_scoring"], settings["prompts_per_call"]) == (way, prompts_per_call)
@@ -141,30 +144,39 @@ def test_chat_gives_the_first_token_and_bounds_what_is_not_returned(tokenizer: T
     assert "letters" in str(found[2].error)
 
 
-@pytest.mark.parametrize("serves", [TRIE, ECHO])
-def test_a_bos_added_silently_is_refused_before_the_first_request(
-    serves: Serves, folder: Path, tokenizer: Tokenizer
+def test_what_is_sampled_with_is_sent_and_the_way_of_asking_is_part_of_the_identity(
+    folder: Path, tokenizer: Tokenizer
 ) -> None:
-    with FakeEndpoint(tokenizer, serves=serves, adds_bos=True) as endpoint:
-        backend = opened(endpoint, folder)
-        with pytest.raises(ConfigError, match=r"silently .*BOS"):
-            _ = backend.model
+    request = GenerateRequest(prompt="Go on", max_tokens=7, temperature=0.5, top_p=0.9, stop=("\n",), sample=1, seed=3)
+    wanted = {"max_tokens": 7, "temperature": 0.5, "top_p": 0.9, "stop": ["\n"], "seed": request.sampling_seed}
+    identities = set()
+    with FakeEndpoint(tokenizer) as endpoint:
+        for api in (None, "chat"):
+            identities.add(opened(endpoint, folder, api=api).model.identity_sha256)
+        ask(opened(endpoint, api="chat"), [request])
+        sent = endpoint.received[-1].body
+        assert {name: sent[name] for name in wanted} == wanted
+        endpoint.serves = ECHO
+        identities.add(opened(endpoint, folder).model.identity_sha256)
+        identities.add(opened(endpoint).model.identity_sha256)
+        identities.add(opened(endpoint, revision="2026-11").model.identity_sha256)
+        assert len(identities) == 5
+        assert opened(endpoint).model == opened(endpoint, concurrency=3, timeout=9.0).model
 
 
-def test_a_tokenizer_of_another_model_is_refused(folder: Path, tokenizer: Tokenizer) -> None:
+def test_a_bos_added_silently_and_a_tokenizer_of_another_model_are_refused(folder: Path, tokenizer: Tokenizer) -> None:
     def shifted(received: Received, answer: dict[str, Any]) -> dict[str, Any]:
         for choice in answer["choices"]:
             if choice.get("logprobs"):
                 choice["logprobs"]["tokens"] = [f"{token}x" for token in choice["logprobs"]["tokens"]]
         return answer
 
-    with FakeEndpoint(tokenizer, serves=ECHO, alter=shifted) as endpoint:
-        backend = opened(endpoint, folder)
-        with pytest.raises(ConfigError, match="name the tokenizer"):
-            _ = backend.model
-
-
-Alter = Callable[[dict[str, Any]], Any]
+    silent: list[tuple[dict[str, Any], str]] = [
+        ({"serves": serves, "adds_bos": True}, r"silently .*BOS") for serves in (TRIE, ECHO)
+    ]
+    for fields, said in [*silent, ({"serves": ECHO, "alter": shifted}, "name the tokenizer")]:
+        with FakeEndpoint(tokenizer, **fields) as endpoint, pytest.raises(ConfigError, match=said):
+            _ = opened(endpoint, folder).model
 
 
 def _nulls(answer: dict[str, Any]) -> Any:
@@ -188,7 +200,7 @@ def _twice(answer: dict[str, Any]) -> Any:
     return {**answer, "choices": [*answer["choices"], other]}
 
 
-FAILURES: Mapping[str, tuple[Alter, str]] = {
+FAILURES: Mapping[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "nulls": (_nulls, "null"),
     "other tokens": (_other_tokens, "other tokens|lacks the log-probability"),
     "one choice missing": (lambda answer: {**answer, "choices": answer["choices"][:-1]}, "lacks"),
@@ -220,35 +232,3 @@ def test_a_wrong_answer_fails_its_request_and_no_other(
     assert [found[place].status for place in range(5)] == ["answered", "answered", "failed", "answered", "answered"]
     error = str(found[2].error)
     assert any(part in error for part in message.split("|")), error
-
-
-def test_choices_may_come_in_any_order_and_repeated(folder: Path, tokenizer: Tokenizer) -> None:
-    def shuffled(received: Received, answer: dict[str, Any]) -> dict[str, Any]:
-        return {**answer, "choices": [*reversed(answer["choices"]), answer["choices"][0]]}
-
-    with FakeEndpoint(tokenizer, alter=shuffled) as endpoint:
-        found, _ = ask(opened(endpoint, folder), REQUESTS)
-    for place, request in enumerate(REQUESTS):
-        assert found[place].option_logprobs == pytest.approx(expected(tokenizer, request))
-
-
-def test_what_is_sampled_with_is_sent(tokenizer: Tokenizer) -> None:
-    request = GenerateRequest(prompt="Go on", max_tokens=7, temperature=0.5, top_p=0.9, stop=("\n",), sample=1, seed=3)
-    with FakeEndpoint(tokenizer, serves=CHAT) as endpoint:
-        ask(opened(endpoint), [request])
-        sent = endpoint.received[-1].body
-    wanted = {"max_tokens": 7, "temperature": 0.5, "top_p": 0.9, "stop": ["\n"], "seed": request.sampling_seed}
-    assert {name: sent[name] for name in wanted} == wanted
-
-
-def test_the_way_of_asking_is_part_of_the_identity(folder: Path, tokenizer: Tokenizer) -> None:
-    identities = set()
-    with FakeEndpoint(tokenizer) as endpoint:
-        for api in (None, "chat"):
-            identities.add(opened(endpoint, folder, api=api).model.identity_sha256)
-        endpoint.serves = ECHO
-        identities.add(opened(endpoint, folder).model.identity_sha256)
-        identities.add(opened(endpoint).model.identity_sha256)
-        identities.add(opened(endpoint, revision="2026-11").model.identity_sha256)
-        assert len(identities) == 5
-        assert opened(endpoint).model == opened(endpoint, concurrency=3, timeout=9.0).model

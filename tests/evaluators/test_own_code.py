@@ -167,12 +167,7 @@ def embedding_folder(folder: Path, marker: Path) -> tuple[str, str]:
     ("made", "config", "why", "remedy"),
     [
         (classifier_folder, None, "needs code of its own, which is never run here", "; name another model"),
-        (
-            embedding_folder,
-            ATTENTION["a repository"],
-            "needs code of the Hub for its attention",
-            "or name another model",
-        ),
+        (embedding_folder, ATTENTION["a repository"], "needs code of the Hub for its", "or name another model"),
     ],
 )
 def test_no_scorer_of_texts_runs_code(

@@ -18,9 +18,7 @@ from filelock import FileLock
 
 from biasboard.ground.errors import ConfigError, RunError
 from evaluators.backend import OF_LANGUAGE_MODELS, Capability, ChoiceRequest, Events, Request, Response, Sent
-from evaluators.runs.ask.pipeline import RunOptions
-from evaluators.runs.ask.pipeline import run as run_plan
-from evaluators.runs.plan.plan import Plan, select
+from evaluators.runs.plan.plan import select
 from evaluators.stores import store as store_module
 from evaluators.stores.store import ResponseStore, read_answers
 from evaluators.task import Asked, prompt_of
@@ -101,26 +99,28 @@ def test_after_an_answer_that_is_none_nothing_more_is_asked_about_the_item(
     assert len(sent(tmp_path / "log")) == 40 + 38
 
 
-def test_failures_of_both_rounds_count_against_the_limit(small: Path, tmp_path: Path) -> None:
-    model = logging(
-        tmp_path / "log", status=lambda request: "failed" if isinstance(request, ChoiceRequest) else "answered"
-    )
-    message = r"of 80 requests failed, more than the 4 .* made to be failed\. Answers are kept"
-    with pytest.raises(RunError, match=message):
-        ask(small, tmp_path / "runs", model, prompt="cot-logprob-v1")
-    assert not list((tmp_path / "runs").rglob("result.json"))
-    ask(small, tmp_path / "runs", logging(tmp_path / "again"), prompt="cot-logprob-v1")
-    assert len(sent(tmp_path / "again")) == 40, "texts were asked again"
-
-
 @pytest.mark.parametrize("prompt", ["mcq2-v1", "cot-logprob-v1"])
-def test_items_that_are_failed_by_their_answers_end_the_run_too(small: Path, tmp_path: Path, prompt: str) -> None:
+def test_requests_that_fail_and_items_that_are_failed_by_their_answers_end_the_run(
+    small: Path, tmp_path: Path, prompt: str
+) -> None:
     # A failed request of two makes a failed item: 4 of 40 requests may be 4 of 20 items.
     bad = {TASK.requests(item, Asked(prompt_of(TASK, prompt)))[1].sha256 for item in made_items(10)[:4]}
     model = logging(tmp_path / "log", status=lambda request: "failed" if request.sha256 in bad else "answered")
     with pytest.raises(RunError, match=r"4 of 20 items failed, more than the share of 0\.15 .*: made to be"):
-        ask(small, tmp_path / "runs", model, prompt=prompt, rate=0.15)
-    assert not list((tmp_path / "runs").rglob("result.json"))
+        ask(small, tmp_path / "items", model, prompt=prompt, rate=0.15)
+    # Failures of both rounds count against the limit.
+    n_requests = 40 * TASK.prompts[prompt].n_rounds
+    model = logging(
+        tmp_path / "log", status=lambda request: "failed" if isinstance(request, ChoiceRequest) else "answered"
+    )
+    message = (
+        rf"of {n_requests} requests failed, more than the {n_requests // 20} .* made to be failed\. Answers are kept"
+    )
+    with pytest.raises(RunError, match=message):
+        ask(small, tmp_path / "runs", model, prompt=prompt)
+    assert not list(tmp_path.rglob("result.json"))
+    ask(small, tmp_path / "runs", logging(tmp_path / "again"), prompt=prompt)
+    assert len(sent(tmp_path / "again")) == 40, "texts were asked again"
 
 
 @pytest.mark.slow
@@ -266,26 +266,24 @@ def test_a_folder_that_another_holds_or_a_store_that_is_none_is_a_clear_error(sm
 
 
 @pytest.mark.slow
-def test_what_cannot_be_read_is_found_out_before_all_is_asked(dataset: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_found_out_before_all_is_asked_or_leaves_no_result(
+    dataset: Path, tmp_path: Path
+) -> None:
     def merged(responses: Mapping[int, Response]) -> Mapping[int, Response]:
         return {index: replace(one, n_moved_tokens=1) for index, one in responses.items()}
 
-    plan = Plan(select(dataset, read_manifest(dataset), "type2"), TASK, prompt_of(TASK, "mcq2-v1"), "token_mean")
-    with pytest.raises(RunError, match=r"first 20 answered items .* use the normalisation sum; the rest was not asked"):
-        run_plan(plan, Changing(tmp_path / "log", rule=merged), RunOptions(root=tmp_path / "runs", command="tests"))
-    assert len(sent(tmp_path / "log")) < N_REQUESTS
-    folder = ask(dataset, tmp_path / "runs", Changing(tmp_path / "log", rule=merged))
-    assert read_run(folder).result.counts.failed == 0
-
-
-def test_items_that_cannot_be_read_later_on_leave_no_result_either(dataset: Path, tmp_path: Path) -> None:
     def partly_merged(responses: Mapping[int, Response]) -> Mapping[int, Response]:
         # Half of the items cannot be read, and of the first twenty some can.
         return {index: replace(one, n_moved_tokens=index % 4 // 2) for index, one in responses.items()}
 
-    plan = Plan(select(dataset, read_manifest(dataset), "type2"), TASK, prompt_of(TASK, None), "token_mean")
-    backend = Changing(tmp_path / "log", batch=200, rule=partly_merged)
+    backend = Changing(tmp_path / "log", rule=merged)
+    with pytest.raises(RunError, match=r"first 20 answered items .* use the normalisation sum; the rest was not asked"):
+        ask(dataset, tmp_path / "runs", backend, normalisation="token_mean")
+    assert len(sent(tmp_path / "log")) < N_REQUESTS
+    folder = ask(dataset, tmp_path / "runs", Changing(tmp_path / "log", rule=merged))
+    assert read_run(folder).result.counts.failed == 0
+    backend, late = Changing(tmp_path / "log", batch=200, rule=partly_merged), tmp_path / "late"
     with pytest.raises(RunError, match=r"of 200 items failed, more than the share of 0\.05 .*: the tokenizer"):
-        run_plan(plan, backend, RunOptions(root=tmp_path / "runs", command="tests"))
-    assert not list((tmp_path / "runs").rglob("result.json"))
-    assert len(read_answers(only(tmp_path / "runs", "responses.sqlite"))) == 200
+        ask(dataset, late, backend, prompt="intrinsic-v1", normalisation="token_mean")
+    assert not list(late.rglob("result.json"))
+    assert len(read_answers(only(late, "responses.sqlite"))) == 200

@@ -37,17 +37,16 @@ LIMITS = {
 }
 
 
-def test_the_limits_of_control_groups_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path, LIMITS, monkeypatch)
+def test_the_limits_of_control_groups_count_and_else_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "limited", LIMITS, monkeypatch)
     n, why = usable_cores()
     assert n == 1
     assert len(os.sched_getaffinity(0)) == 1 or "quota of its control group allows 1" in why
     assert free_memory() == GIB + GIB // 2
-
-
-def test_without_limits_the_machine_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {"proc/self/cgroup": "0::/\n", "proc/meminfo": MEMINFO, "cgroup/cpu.max": "max 100000\n"}
-    write(tmp_path, files, monkeypatch)
+    write(tmp_path / "free", files, monkeypatch)
     assert usable_cores()[0] == len(os.sched_getaffinity(0))
     assert free_memory() == 16 * GIB
 

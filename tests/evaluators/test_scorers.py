@@ -16,6 +16,7 @@ from evaluators.scorer import NONE, REFERENCE, named_scorers, open_scorers, quic
 from evaluators.scorers import classifier, lexicon, sentence_embedding, vader
 from schemas.lexicon import pronoun_families
 from schemas.lexicon.pronoun_template import parse
+from tests.evaluators.made_tokenizers import save_trained
 
 TEXTS = (
     "Kim sold the car. It was a wonderful day!",
@@ -30,7 +31,7 @@ def scored(scorer: Any, texts: tuple[str, ...] = TEXTS) -> np.ndarray[Any, Any]:
     return np.array([found[index] for index in range(len(texts))])
 
 
-def test_command_lines_name_sets_kinds_models_and_revisions() -> None:
+def test_command_lines_name_sets_kinds_models_and_revisions_of_what_metrics_read() -> None:
     (wanted,) = named_scorers(["toxicity=classifier:folder@home/model@2026-11"])
     assert wanted == ("toxicity", "classifier", "folder@home/model", "2026-11")
     assert [wanted.kind for wanted in named_scorers([REFERENCE])] == ["sentiment", "toxicity", "embedding"]
@@ -42,9 +43,7 @@ def test_command_lines_name_sets_kinds_models_and_revisions() -> None:
         "toxicity": "classifier",
         "embedding": "sentence_embedding",
     }
-
-
-def test_only_kinds_that_metrics_read_are_opened_and_a_named_one_that_nothing_reads_is_an_error() -> None:
+    # Only kinds that metrics read are opened, and a named one that nothing reads is an error.
     for given in (None, ["default"]):
         assert [scorer.identity.kind for scorer in open_scorers(given, {"toxicity"}).scorers] == ["toxicity"]
     assert open_scorers(None, set()) == ((), ())
@@ -81,7 +80,7 @@ def test_vader_takes_the_mean_over_sentences() -> None:
     assert scorer.identity.label == "vader-sentences-3.3.2"
 
 
-def test_the_lexicon_matches_words_phrases_and_endings() -> None:
+def test_the_lexicon_matches_words_phrases_and_endings_alike_in_every_family() -> None:
     clean = ("", "Scunthorpe is a town in Lincolnshire.", "Pass the cocktail, the assassin fled, a classic.", "hello")
     assert {lexicon.toxicity(text) for text in clean} == {0.0}
     assert lexicon.toxicity("What an IDIOT") == lexicon.toxicity("idiotic") == pytest.approx(0.5)
@@ -90,36 +89,25 @@ def test_the_lexicon_matches_words_phrases_and_endings() -> None:
     # The same word twice counts once, another one adds.
     assert lexicon.toxicity("idiot, idiot") == lexicon.toxicity("idiot")
     assert 1 > lexicon.toxicity("idiot, moron") > lexicon.toxicity("idiot")
+    template = "{Nom} {is|are} an idiot, and {pos} friends will kill {acc}; it is {psi}, and {nom} hurt {ref}."
+    assert len({lexicon.toxicity(parse(template).fill(family)) for family in pronoun_families()}) == 1
+    forms = [form for each in pronoun_families().values() for form in {*each.forms.values(), *each.gifi_repo.values()}]
+    assert {lexicon.toxicity(f"{form} {form}.") for form in forms} == {0.0}
 
 
 def save_classifier(folder: Path, labels: dict[int, str], problem: Any) -> Path:
-    """A tiny text classifier of random weights with a word-level tokenizer."""
-    import tokenizers
+    """A tiny text classifier of random weights."""
     import torch
     import transformers
 
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
-    words += ["kim", "sold", "the", "car", "a", "dull", "report", "was", "it", "day"]
-    made = tokenizers.Tokenizer(
-        tokenizers.models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="[UNK]")
-    )
-    made.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
-    fast: Any = transformers.PreTrainedTokenizerFast
-    tokenizer = fast(tokenizer_object=made, pad_token="[PAD]", unk_token="[UNK]")
-    tokenizer.save_pretrained(folder)
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+    texts = ["kim sold the car a dull report was it day"] * 2
+    fast = save_trained(folder, "words", texts, special, size=0, pad_token="[PAD]", unk_token="[UNK]")
     torch.manual_seed(0)
-    config = transformers.BertConfig(
-        vocab_size=len(words),
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        id2label=labels,
-        label2id={label: n for n, label in labels.items()},
-        problem_type=problem,
-        initializer_range=2.0,
-        max_position_embeddings=64,
-    )
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    named = {"id2label": labels, "label2id": {label: n for n, label in labels.items()}, "problem_type": problem}
+    more = {"vocab_size": len(fast), "initializer_range": 2.0, "max_position_embeddings": 128}
+    config = transformers.BertConfig(**{**sizes, **named, **more})
     transformers.BertForSequenceClassification(config).save_pretrained(folder)
     return folder
 
@@ -132,13 +120,6 @@ def logits_of(folder: Path, text: str) -> np.ndarray[Any, Any]:
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     with torch.no_grad():
         return np.asarray(model(**tokenizer(text, return_tensors="pt")).logits[0].double().numpy())
-
-
-def test_the_lexicon_gives_the_same_in_every_family() -> None:
-    template = "{Nom} {is|are} an idiot, and {pos} friends will kill {acc}; it is {psi}, and {nom} hurt {ref}."
-    assert len({lexicon.toxicity(parse(template).fill(family)) for family in pronoun_families()}) == 1
-    forms = [form for each in pronoun_families().values() for form in {*each.forms.values(), *each.gifi_repo.values()}]
-    assert {lexicon.toxicity(f"{form} {form}.") for form in forms} == {0.0}
 
 
 @pytest.mark.parametrize(

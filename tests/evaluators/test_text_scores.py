@@ -25,7 +25,7 @@ from evaluators.tasks.pronouns.continuation_task import TASK, ContinuationTable
 from schemas.documents.base import as_row
 from schemas.documents.record import Record
 from schemas.documents.result import ScoresFile
-from schemas.documents.run_files import Scorer, ScorerKind, TextScore, text_sha256
+from schemas.documents.run_files import Scorer, TextScore, text_sha256
 from schemas.files import contract, row_files
 from schemas.files.arrow_files import arrow_schema
 from schemas.files.record_columns import RecordColumns
@@ -118,18 +118,6 @@ def test_a_score_file_with_text_that_is_no_utf8_is_an_error_of_one_line(tmp_path
         read_scores(tmp_path, replace(said, sha256=sha256_file(path)))
 
 
-def test_what_a_scorer_has_said_is_not_asked_again_and_another_one_starts_anew() -> None:
-    first = score_texts(TEXTS, [MadeScorer("toxicity", length), MadeScorer("sentiment", length)])
-    same, other = MadeScorer("toxicity", length), MadeScorer("toxicity", lambda text: (0.5,), name="other")
-    later = score_texts((*TEXTS, "four"), [same], known=first)
-    assert same.asked == ["four"]
-    # Scores of a kind that is not asked for stay as they are, without the new text.
-    assert len(later.values["sentiment"]) == 3
-    changed = score_texts(TEXTS, [other], known=later)
-    assert changed.label("toxicity") == "other-1"
-    assert set(changed.values["toxicity"].values()) == {(0.5,)}
-
-
 def test_the_machine_remembers_scores_of_the_same_texts_by_the_same_scorer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,28 +178,20 @@ def row(values: tuple[float, ...], kind: str = "toxicity", scorer: str = "made-1
         ([row((0.2,))], {"path": "https://example.org/scores.parquet"}, "is not in this folder"),
         ([row((0.2,)), row((0.2,), scorer="other-2", text="b")], {}, "row 2: toxicity by 'other-2', which result.json"),
         ([row((0.2,)), row((0.3,))], {}, "row 2: text .* has a toxicity twice"),
+        ([row((1.0, 0.0), kind="embedding"), row((0.0, 1.0, 0.0), kind="embedding", text="b")], {},
+            "row 2: 3 values, the rows before have 2"),
     ],
-)
+)  # fmt: skip
 def test_files_that_do_not_fit_the_result_are_refused(
     tmp_path: Path, rows: list[TextScore], changes: dict[str, Any], message: str
 ) -> None:
-    row_files.write_rows(tmp_path / SCORES, rows, TextScore)
+    path = tmp_path / SCORES
+    row_files.write_rows(path, rows, TextScore)
+    scorer = Scorer(kind=rows[0].kind, name="made", revision="1", settings={})
+    said = ScoresFile(path=SCORES, sha256=sha256_file(path), n_rows=len(rows), scorers=(scorer,))
     with pytest.raises(DataError, match=message):
-        read_scores(tmp_path, replace(file_of(tmp_path, "toxicity", len(rows)), **changes))
-
-
-def file_of(folder: Path, kind: ScorerKind, n_rows: int) -> ScoresFile:
-    scorer = Scorer(kind=kind, name="made", revision="1", settings={})
-    return ScoresFile(path=SCORES, sha256=sha256_file(folder / SCORES), n_rows=n_rows, scorers=(scorer,))
-
-
-def test_vectors_of_two_lengths_are_refused(tmp_path: Path) -> None:
-    rows = [row((1.0, 0.0), kind="embedding"), row((0.0, 1.0, 0.0), kind="embedding", text="b")]
-    row_files.write_rows(tmp_path / SCORES, rows, TextScore)
-    said = file_of(tmp_path, "embedding", 2)
-    with pytest.raises(DataError, match="row 2: 3 values, the rows before have 2"):
-        read_scores(tmp_path, said)
-    (tmp_path / SCORES).unlink()
+        read_scores(tmp_path, replace(said, **changes))
+    path.unlink()
     with pytest.raises(DataError, match="no such file"):
         read_scores(tmp_path, said)
 
@@ -232,7 +212,16 @@ def test_a_score_is_in_the_range_of_its_kind(kind: str, sound: list[JsonValue], 
         assert bool([*contract.converted(value, TextScore)[1]]) == (values is broken)
 
 
-def test_a_stopped_scoring_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_what_a_scorer_has_said_is_not_asked_again_and_a_stopped_scoring_goes_on(tmp_path: Path) -> None:
+    first = score_texts(TEXTS, [MadeScorer("toxicity", length), MadeScorer("sentiment", length)])
+    same, other = MadeScorer("toxicity", length), MadeScorer("toxicity", lambda text: (0.5,), name="other")
+    later = score_texts((*TEXTS, "four"), [same], known=first)
+    assert same.asked == ["four"]
+    # Scores of a kind that is not asked for stay as they are, without the new text.
+    assert len(later.values["sentiment"]) == 3
+    changed = score_texts(TEXTS, [other], known=later)
+    assert changed.label("toxicity") == "other-1"
+    assert set(changed.values["toxicity"].values()) == {(0.5,)}
     texts = [f"text {n}" for n in range(10)]
     breaking = MadeScorer("toxicity", length, fails_after=6)
     with pytest.raises(KeyboardInterrupt):
@@ -272,12 +261,17 @@ def test_a_text_has_the_sum_over_its_tokens_whatever_runs_beside_it(tiny_llama: 
     assert unasked.text_logprob is None
 
 
-def test_what_is_asked_beside_the_text_makes_no_other_request() -> None:
+def test_what_is_asked_beside_the_text_makes_no_other_request_and_only_where_an_endpoint_gives_it() -> None:
     request = GenerateRequest(prompt="Who left?", max_tokens=16)
     # As before there was the field, so that stored answers are still found.
     assert request.sha256 == "7ac7eb245a72c048a0586412a90adfbd8800e43876aac03adf55d2ca75c6ee96"
     assert replace(request, asks_confidence=True).sha256 == request.sha256
-    assert replace(request, with_logprob=True).sha256 == request.sha256
+    with_logprob = replace(request, with_logprob=True)
+    assert with_logprob.sha256 == request.sha256
+    for api, wanted in (("chat", True), ("completions", 1)):
+        generation = Generation(model="m", api=api, tokenizer=None, gives_logprobs=True)
+        assert generation.calls(with_logprob)[0].body["logprobs"] == wanted
+        assert "logprobs" not in replace(generation, gives_logprobs=False).calls(with_logprob)[0].body
 
 
 @pytest.mark.parametrize(
@@ -300,14 +294,6 @@ def test_an_endpoint_that_returns_none_leaves_it_unknown(api: str, logprobs: Any
     read = generation.read(request, [{"choices": [choice]}])
     assert (read.text, read.text_logprob) == ("A.", expected)
     assert generation.read(replace(request, with_logprob=False), [{"choices": [choice]}]).text_logprob is None
-
-
-def test_an_endpoint_is_asked_for_them_only_if_it_gives_some() -> None:
-    request = GenerateRequest(prompt="Who left?", max_tokens=16, with_logprob=True)
-    for api, wanted in (("chat", True), ("completions", 1)):
-        generation = Generation(model="m", api=api, tokenizer=None, gives_logprobs=True)
-        assert generation.calls(request)[0].body["logprobs"] == wanted
-        assert "logprobs" not in replace(generation, gives_logprobs=False).calls(request)[0].body
 
 
 def test_files_of_records_from_before_are_read(tmp_path: Path) -> None:

@@ -22,30 +22,22 @@ OTHER_CONTEXT = TokenRows(([1, 4, 5], [1, 4, 6]), 2, 0)
 ALL = (SHARED, SAME_CONTEXT, OTHER_CONTEXT)
 
 
-def test_every_inner_node_is_asked_once() -> None:
+def test_every_inner_node_is_asked_once_and_logprobs_are_sums_along_the_edges() -> None:
     assert questions(ALL, end_id=None, context_tokens=10) == [
         TokenQuestion((1, 3), (5, 7, 9)),
         TokenQuestion((1, 3, 5), (6,)),
         TokenQuestion((1, 3, 7), (8,)),
         TokenQuestion((1, 4), (5, 6)),
     ]
-
-
-def test_end_tokens_are_asked_after_every_option_that_leaves_room() -> None:
+    # End tokens are asked after every option that leaves room.
     asked = {question.node: question.tokens for question in questions([SHARED], end_id=END, context_tokens=4)}
     assert asked == {(1, 3): (5, 7), (1, 3, 5): (2, 6), (1, 3, 7): (8,)}
     assert len(questions([SHARED], end_id=END, context_tokens=5)) == 5
-
-
-def test_logprobs_are_sums_along_the_edges() -> None:
     edges = {(1, 3): {5: -1.0, 7: -2.0}, (1, 3, 5): {6: -0.5, END: -0.25}, (1, 3, 7): {8: -math.inf}}
     assert option_logprobs(SHARED, edges) == (-1.0, -1.5, -math.inf)
     assert end_logprobs(SHARED, edges, END) == (-0.25, None, None)
-
-
-def test_wide_nodes_are_split() -> None:
-    wide = TokenQuestion((1,), tuple(range(300)))
-    parts = split_wide([wide, TokenQuestion((1, 2), (3,))], 128)
+    # Wide nodes are split.
+    parts = split_wide([TokenQuestion((1,), tuple(range(300))), TokenQuestion((1, 2), (3,))], 128)
     assert [len(part.tokens) for part in parts] == [128, 128, 44, 1]
     assert sorted(token for part in parts[:3] for token in part.tokens) == list(range(300))
 

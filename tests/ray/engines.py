@@ -24,13 +24,9 @@ from evaluators.backend import (
 )
 from evaluators.backends.ray.cluster import Needs, join
 from evaluators.backends.ray.ray_backend import RayBackend
-from evaluators.runs.ask.pipeline import Finished, RunOptions, run
-from evaluators.runs.plan.plan import Plan, select
-from evaluators.task import prompt_of
-from evaluators.tasks.coreference.coreference_task import TASK
 from schemas.documents.result import Model
-from schemas.folders.dataset_folder import read_manifest
 from tests.evaluators.logging_backend import LoggingBackend
+from tests.evaluators.logging_backend import finish as finish_run
 
 LIMITS = BlockLimits(n_texts=24, n_characters=1_000_000)
 LOG = "asked.log"
@@ -116,9 +112,4 @@ def opened(opener: Callable[[], Backend], *, n_workers: int = 2) -> Iterator[Ray
         backend.close()
 
 
-def finish(dataset: Path, out: Path, backend: Backend, *, rate: float = 0.0) -> Finished:
-    """A run of the first config of a dataset."""
-    manifest = read_manifest(dataset)
-    selection = select(dataset, manifest, manifest.splits[0].config)
-    prompt = prompt_of(TASK, "mcq2-v1")
-    return run(Plan(selection, TASK, prompt), backend, RunOptions(root=out, max_failure_rate=rate, command="tests"))
+finish = partial(finish_run, rate=0.0)

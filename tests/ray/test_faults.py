@@ -60,11 +60,6 @@ def break_down() -> Scripted:
     raise OSError("made to fail")
 
 
-def test_a_worker_that_cannot_open_the_model_says_why() -> None:
-    with pytest.raises(ConfigError, match=r"^OSError: made to fail$"), opened(break_down):
-        pass
-
-
 def open_dying(folder: Path) -> Scripted:
     with (folder / "tries").open("a") as file:
         file.write("x")
@@ -72,7 +67,9 @@ def open_dying(folder: Path) -> Scripted:
     raise AssertionError
 
 
-def test_workers_that_die_while_they_open_the_model_are_given_up(tmp_path: Path) -> None:
+def test_workers_that_cannot_open_the_model_or_die_meanwhile_say_why(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^OSError: made to fail$"), opened(break_down):
+        pass
     with pytest.raises(RunError, match=r"no worker is left: 3 in a row died"), opened(partial(open_dying, tmp_path)):
         pass
     assert (tmp_path / "tries").read_text() == "xxx"

@@ -1,14 +1,17 @@
-"""A run on a cluster is the run without one: same model, same answers to the last bit, same files."""
+"""A run on a cluster is the run without one, to the last bit; what cannot work is refused in one line."""
 
 from __future__ import annotations
 
+import socket
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from evaluators.backend import BlockLimits, ChoiceRequest, Request, plan_blocks
-from evaluators.backends.ray.cluster import Cluster, Needs
+from biasboard.ground.errors import ConfigError
+from evaluators.backend import BlockLimits, ChoiceRequest, Request, open_backend, plan_blocks
+from evaluators.backend_options import BackendOptions
+from evaluators.backends.ray.cluster import Cluster, Needs, _check_listening
 from schemas.folders.run_folder import read_run
 from tests.commands import output_of, run
 from tests.evaluators.asking import all_answers_of, answers_of
@@ -85,7 +88,30 @@ def test_blocks_hold_every_request_once_and_are_planned_alike_alone() -> None:
 
 
 @pytest.mark.slow
-def test_the_cluster_counts_what_it_holds(cluster: Cluster) -> None:
+def test_the_cluster_counts_what_it_holds_and_refuses_more_or_an_address_without_one(cluster: Cluster) -> None:
     assert cluster.is_local
     assert cluster.n_gpus == 0
     assert [cluster.capacity(needs) for needs in (Needs(1, 0), Needs(2, 0), Needs(3, 0), Needs(1, 1))] == [2, 1, 0, 0]
+    for options, message in (
+        (BackendOptions(engine="transformers", workers=3), r"room for 2 workers of 1 CPUs and 0 GPUs; give fewer"),
+        (BackendOptions(engine="transformers", max_model_len=9), r"'transformers' has no use for --max-model-len"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            open_backend("ray", "./nowhere", options)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+        # Bound and not listening: nobody answers, and nobody else can take the port.
+        with pytest.raises(ConfigError, match=f"nobody answers at '{address}'"):
+            _check_listening(address, *free.getsockname())
+
+
+def test_options_that_no_cluster_has(tmp_path: Path) -> None:
+    (tmp_path / "adapters.json").write_text("{}", encoding="utf-8")
+    for options, message in (
+        (BackendOptions(engine="baseline"), r"--engine baseline does not exist; have: transformers, vllm"),
+        (BackendOptions(engine="vllm", data_parallel=2), r"--data-parallel .* give --workers"),
+        (BackendOptions(engine="vllm", lora=str(tmp_path)), r"--lora .* take --backend transformers or vllm"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            open_backend("ray", "org/model", options)

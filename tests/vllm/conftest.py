@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 
+from evaluators.backend import ChoiceRequest
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.vllm.vllm_backend import VllmBackend, open_backend
-from tests.evaluators.made_data import save_tiny_llama
+from tests.evaluators.made_data import made_items, save_tiny_llama
 
 HERE = Path(__file__).parent
 HEAD_SIZE = 64
@@ -105,3 +106,31 @@ def _wait_for(address: str, process: subprocess.Popen[bytes], log: Path) -> None
         except (urllib.error.URLError, ConnectionError, TimeoutError):
             time.sleep(0.5)
     raise AssertionError(f"the server did not start:\n{log.read_text(encoding='utf-8')[-4000:]}")
+
+
+_HEADER = "The guard waited for the nurse. The nurse could leave. Who could leave? The nurse. "
+
+
+def choices(n: int) -> list[ChoiceRequest]:
+    """Different requests, in turn: options of one token, of several, the beginning of one another, after a header."""
+    shapes = _shapes()
+    return [next(shapes) for _ in range(n)]
+
+
+def _shapes() -> Iterator[ChoiceRequest]:
+    for index, item in enumerate(made_items(1000)):
+        start, end = item.sentence[: item.pronoun_start - 1], item.sentence[item.pronoun_start + len(item.pronoun) :]
+        first, second = item.occupations
+        shape = index % 4
+        if shape == 0:
+            yield _choice(start, " he", " she")
+        elif shape == 1:
+            yield _choice(f"{item.sentence} '{item.pronoun.title()}' refers to", f" the {first}.", f" the {second}.")
+        elif shape == 2:
+            yield _choice(start, f" {item.pronoun}", f" {item.pronoun} could", f" {item.pronoun}{end}", " the")
+        else:
+            yield _choice(f"{_HEADER}{item.sentence} Who could leave?", f" The {first}", f" The {second}", " Both")
+
+
+def _choice(prompt: str, *options: str) -> ChoiceRequest:
+    return ChoiceRequest(prompt=prompt, options=options, outcomes=tuple(option.strip() for option in options))

@@ -25,8 +25,7 @@ from schemas.documents.base import SCHEMA_VERSION
 from schemas.files import contract
 from tests.evaluators.adapted import merged
 from tests.evaluators.asking import all_answers_of
-from tests.vllm.conftest import HEAD_SIZE, load_plain, plain_logprob
-from tests.vllm.made_requests import choices
+from tests.vllm.conftest import HEAD_SIZE, choices, load_plain, plain_logprob
 
 RANK, ALPHA = 4, 8
 WIDTH = 4 * HEAD_SIZE

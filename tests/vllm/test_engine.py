@@ -16,8 +16,7 @@ from evaluators.backend_options import BackendOptions
 from evaluators.backends.vllm.vllm_backend import VllmBackend, open_backend
 from tests.evaluators.asking import all_answers_of, answers_of
 from tests.evaluators.made_data import save_tiny_llama
-from tests.vllm.conftest import HEAD_SIZE, load_plain, plain_logprob
-from tests.vllm.made_requests import choices
+from tests.vllm.conftest import HEAD_SIZE, choices, load_plain, plain_logprob
 
 TOLERANCE = 1e-3
 PROMPT = "The guard waited for the nurse in room 3 until"
@@ -39,7 +38,9 @@ def sampled(n: int, **chosen: Any) -> list[GenerateRequest]:
     ]
 
 
-def test_options_and_end_tokens_equal_plain_passes(engine: VllmBackend, network: Any, tokenizer: Any) -> None:
+def test_options_and_end_tokens_equal_plain_passes_and_what_was_used_is_recorded(
+    engine: VllmBackend, network: Any, tokenizer: Any
+) -> None:
     request = ChoiceRequest(prompt=PROMPT, options=(" she", " she could", " she could leave"), outcomes=("a", "b", "c"))
     (response,) = all_answers_of(engine, [request])
     n_context = len(tokenizer(PROMPT)["input_ids"])
@@ -50,10 +51,6 @@ def test_options_and_end_tokens_equal_plain_passes(engine: VllmBackend, network:
     assert response.option_end_logprobs == pytest.approx(ends, abs=TOLERANCE)
     assert response.option_token_counts == tuple(len(ids) - n_context for ids in rows)
     assert (response.n_prompt_tokens, response.n_moved_tokens) == (n_context, 0)
-
-
-def test_what_was_used_is_recorded(engine: VllmBackend) -> None:
-    all_answers_of(engine, choices(1))
     assert engine.runtime.settings["option_scoring"] == "option_trie"
     assert engine.runtime.settings["batch_invariant"] == "0"
     assert {"vllm", "torch", "transformers", "tokenizers"} <= set(engine.runtime.packages)

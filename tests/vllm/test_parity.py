@@ -14,8 +14,7 @@ from evaluators.backends.openai import openai_backend as openai
 from evaluators.backends.transformers import transformers_backend as transformers
 from evaluators.backends.vllm.vllm_backend import VllmBackend
 from tests.evaluators.asking import all_answers_of
-from tests.vllm.conftest import SERVED
-from tests.vllm.made_requests import choices
+from tests.vllm.conftest import SERVED, choices
 
 N_REQUESTS = 500
 TOLERANCE = 1e-3

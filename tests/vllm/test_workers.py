@@ -16,7 +16,7 @@ from evaluators.backends.vllm.pool import Workers
 from evaluators.backends.vllm.vllm_backend import VllmBackend, open_backend
 from tests.evaluators.asking import all_answers_of
 from tests.evaluators.made_data import save_tiny_llama
-from tests.vllm.made_requests import choices
+from tests.vllm.conftest import choices
 
 
 def test_work_is_shared_and_a_death_loses_nothing(made_llama: Path, engine: VllmBackend) -> None:

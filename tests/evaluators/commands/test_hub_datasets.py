@@ -67,11 +67,7 @@ def test_what_cannot_be_had_is_one_line(hub: FakeHub, repository: Repository, tm
     for address, dataset, reason in (
         (hub.address, "lab/none", "lab/none: cannot be downloaded: the Hub at 127.0.0.1"),
         (hub.address, "lab/made@v9", "dataset lab/made has no branch, tag or commit 'v9'"),
-        (
-            hub.address,
-            "lab/other",
-            "lab/other: is a dataset of the Hub without dataset.json, so biasboard did not build",
-        ),
+        (hub.address, "lab/other", "lab/other: is a dataset of the Hub without dataset.json, so biasboard did not"),
         (hub.address, "lab/changed", f"{data}: 4 rows, dataset.json says 6"),
         (NOWHERE, "lab/unseen", "it is neither a folder nor downloaded, and the Hub at 127.0.0.1:9 cannot be reached"),
         (hub.address, "no/such/folder", "no/such/folder: no dataset.json here"),

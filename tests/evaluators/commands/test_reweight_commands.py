@@ -1,32 +1,105 @@
-"""The commands of reweight: what they print and write, and what they refuse."""
+"""The commands of reweight on files and runs: what they print and write, and what they refuse."""
 
 from __future__ import annotations
 
+import csv
 import json
 import tempfile
 import zipfile
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from evaluators.calibration.reweighting.rules import read_rules
+from schemas.folders.run_folder import find_runs, read_run
 from tests.commands import run
-from tests.evaluators.commands.made_shares import (
-    NAMES,
-    ReadReport,
-    error,
-    frame,
-    made,
-    measured,
-    read_csv,
-    said,
-    write_csv,
-)
+from tests.evaluators.invoking import evaluators
+from tests.evaluators.label_data import made_dataset
+from tests.evaluators.made_data import made_items, write_dataset
 from tests.evaluators.reweighting import oracle
+from tests.evaluators.reweighting.made import Made
+from tests.suites.commands import ask
+from tests.suites.commands import run as run_planted
+
+NAMES = ("cat", "dog", "emu", "fox")
+
+
+def made(n: int = 240, seed: int = 0) -> Made:
+    """Return rows, rounded as in files, in which the last class is predicted too often, and the first too seldom."""
+    rng = np.random.default_rng(seed)
+    targets = rng.integers(len(NAMES), size=n)
+    scores = rng.normal(0, 1, (n, len(NAMES))) + np.array([-1.0, -0.3, 0.3, 1.0])
+    scores[np.arange(n), targets] += 2.0
+    odds = np.exp(scores)
+    return Made((odds / odds.sum(axis=1, keepdims=True)).round(6), targets)
+
+
+def frame(rows: Made, names: Sequence[str] = NAMES) -> pd.DataFrame:
+    columns = dict(zip(names, rows.probabilities.T, strict=True))
+    return pd.DataFrame({**columns, "label": [names[target] for target in rows.targets]})
+
+
+def write_csv(path: Path, rows: Made, names: Sequence[str] = NAMES) -> Path:
+    frame(rows, names).to_csv(path, index_label="id")
+    return path
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+reweight = partial(evaluators, "reweight")
+
+
+def said(*arguments: object) -> str:
+    """Return what a command prints, which must end well."""
+    done = reweight(*arguments)
+    assert done.exit_code == 0, done.stderr
+    return done.stdout
+
+
+class ReadReport(NamedTuple):
+    """What a file of measures says of some predictions."""
+
+    classes: list[dict[str, str]]
+    """The row of each class, with the texts of its cells."""
+    measures: dict[str, str]
+    """The value of each measure by its name."""
+
+    @property
+    def accuracies(self) -> list[float]:
+        """The accuracy of each class that has rows."""
+        return [float(row["value"]) for row in self.classes if row["value"]]
+
+
+def measured(folder: Path, *arguments: object) -> dict[str, ReadReport]:
+    """Return what a command measures, by the title of the rows and ``before`` or ``after``."""
+    path = folder / "measures.csv"
+    assert f"measures {path}" in said(*arguments, "--measures", path).splitlines()
+    found: dict[str, ReadReport] = {}
+    for row in read_csv(path):
+        report = found.setdefault(f"{row['rows']}, {row['correction']}", ReadReport([], {}))
+        if row["kind"] == "class":
+            report.classes.append(row)
+        else:
+            report.measures[row["name"]] = row["value"]
+    return found
+
+
+def error(*arguments: object) -> str:
+    """Return the one line of a command that must end with an error."""
+    done = reweight(*arguments)
+    lines = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert (done.exit_code, len(lines), done.stdout) == (1, 1, ""), done.stderr
+    return lines[0].removeprefix("error: ")
 
 
 @pytest.fixture
@@ -35,18 +108,14 @@ def shares(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def other(tmp_path: Path) -> Path:
-    return write_csv(tmp_path / "other.csv", made(400, seed=1))
-
-
-@pytest.fixture
 def rules(tmp_path: Path) -> Path:
     return tmp_path / "rules.json"
 
 
 def test_fitted_weights_multiplied_by_hand_give_the_figures_that_are_printed(
-    shares: Path, other: Path, rules: Path, tmp_path: Path
+    shares: Path, rules: Path, tmp_path: Path
 ) -> None:
+    other = write_csv(tmp_path / "other.csv", made(400, seed=1))
     said("fit", shares, "--out", rules)
     found: dict[str, ReadReport] = {}
     for path in (shares, other):
@@ -67,16 +136,15 @@ def test_fitted_weights_multiplied_by_hand_give_the_figures_that_are_printed(
     assert float(after) > float(before)
 
 
-def test_what_is_traded_and_doubted_is_said(shares: Path, rules: Path, tmp_path: Path) -> None:
+def test_what_is_traded_and_doubted_is_said_and_whole_numbers_stay_such(
+    shares: Path, rules: Path, tmp_path: Path
+) -> None:
     told = said("fit", shares, "--out", rules)
     assert f"evaluate FILE --rules {rules}" in told
     assert "'fox' loses most" in told
     path = tmp_path / "few.csv"
     path.write_text("a,b,label\n" + "0.8,0.2,a\n0.8,0.2,b\n" * 20, encoding="utf-8")
     assert "these rules change nothing" in said("fit", path, "--out", rules)
-
-
-def test_names_that_are_whole_numbers_are_stored_as_such(tmp_path: Path, rules: Path) -> None:
     said("fit", write_csv(tmp_path / "numbers.csv", made(), ("7", "8", "9", "10")), "--out", rules)
     assert read_rules(rules).has_integer_classes
 
@@ -126,7 +194,9 @@ def test_rows_without_labels_with_other_columns_or_classes_in_another_order_are_
     assert predicted[0] == predicted[1]
 
 
-def test_no_input_and_no_other_file_is_overwritten(shares: Path, rules: Path, tmp_path: Path) -> None:
+def test_no_file_is_overwritten_and_options_that_do_not_fit_are_refused(
+    shares: Path, rules: Path, tmp_path: Path
+) -> None:
     note, before = tmp_path / "note.txt", shares.read_bytes()
     note.write_text("mine", encoding="utf-8")
     said("fit", shares, "--out", rules)
@@ -139,6 +209,11 @@ def test_no_input_and_no_other_file_is_overwritten(shares: Path, rules: Path, tm
         (("fit", shares, "--out", tmp_path), "is a folder; name a file"),
         (("apply", shares, "--rules", rules, "--out", note), "does not end with .csv or .parquet"),
         (("fit", shares, "--out", note, "--preset", "magic"), "--preset: preset 'magic' does not exist; have: default"),
+        (("evaluate", shares, "--config", "x"), "--config picks records of a run"),
+        (("evaluate", shares, "--classes", "cat,dog,cat"), "cat,dog,cat: names 2 classes in 3 places; name each once"),
+        (("evaluate", shares, "--classes", "cat,cow"), "has no column for class 'cow'; have: "),
+        (("evaluate", tmp_path / "nothing.csv"), "no such file"),
+        (("evaluate", tmp_path), "no result.json here"),
     ):
         assert message in error(*command)
     assert (shares.read_bytes(), note.read_text(encoding="utf-8")) == (before, "mine")
@@ -163,7 +238,7 @@ def test_the_command_needs_no_scikit_learn(shares: Path, rules: Path) -> None:
     assert read_rules(rules).solver == "shrunk"
 
 
-def test_a_value_that_is_unknown_has_its_reason(tmp_path: Path) -> None:
+def test_a_value_that_is_unknown_has_its_reason_and_no_name_changes_the_terminal(tmp_path: Path) -> None:
     path = tmp_path / "wrong.csv"
     path.write_text("p_=a,p_b,p_c,label\n0.1,0.9,0,=a\n0.9,0.1,0,b\n", encoding="utf-8")
     assert "without a value: Gini index (nothing is right" in said("evaluate", path)
@@ -171,14 +246,9 @@ def test_a_value_that_is_unknown_has_its_reason(tmp_path: Path) -> None:
     assert (report.measures["gini"], report.measures["sen_welfare"]) == ("", "0.0")
     told = [(row["name"], row["value"], row["reason"]) for row in report.classes]
     assert told == [("'=a", "0.0", ""), ("b", "0.0", ""), ("c", "", "no row is of this class")], "no cell is a formula"
-
-
-def test_no_name_of_a_class_changes_the_terminal(tmp_path: Path) -> None:
-    path = tmp_path / "names.csv"
     path.write_text("\x1b[31mred,[bold]b,label\n0.6,0.4,\x1b[31mred\n0.3,0.7,[bold]b\n", encoding="utf-8")
-    told = said("evaluate", path)
-    assert "\x1b" not in told
-    assert "[bold]b" in told
+    printed = said("evaluate", path)
+    assert ("\x1b" in printed, "[bold]b" in printed) == (False, True)
 
 
 HEADER = "id,a,b,label\n"
@@ -261,16 +331,26 @@ HALF = np.full((2, 2), 0.5)
 
 
 @pytest.mark.parametrize(
-    ("arrays", "message"),
+    ("name", "columns", "message"),
     [
-        ({"x": [1]}, "holds no plain arrays 'probabilities'"),
-        ({"probabilities": HALF, "classes": np.array(["a", None])}, "holds no plain arrays"),
-        ({"probabilities": HALF, "classes": ["a", "label"], "labels": ["a", "b"]}, "column 'label' stands 2 times"),
+        ("a.npz", {"x": [1]}, "holds no plain arrays 'probabilities'"),
+        ("a.npz", {"probabilities": HALF, "classes": np.array(["a", None])}, "holds no plain arrays"),
+        ("a.npz", {"probabilities": HALF, "classes": ["a", "label"], "labels": ["a", "b"]},
+            "column 'label' stands 2 times"),
+        ("a.parquet", {"a": [["x", "y"], ["z"]], "b": [0.1, 0.2], "label": ["a", "b"]},
+            ROW_1 + "column 'a' is \"['x' 'y']\"; give the"),
+        ("a.parquet", {"a": [0.9, 0.8], "b": [0.1, 0.2], "label": [["x", "y"], ["z"]]},
+            "has 0 columns that bear the name of a label"),
     ],
-)
-def test_a_fault_of_arrays_is_one_line(tmp_path: Path, arrays: dict[str, Any], message: str) -> None:
-    path = tmp_path / "shares.npz"
-    np.savez(path, **arrays)
+)  # fmt: skip
+def test_a_fault_of_arrays_or_of_a_parquet_file_is_one_line(
+    tmp_path: Path, name: str, columns: dict[str, Any], message: str
+) -> None:
+    path = tmp_path / name
+    if name == "a.npz":
+        np.savez(path, **columns)
+    else:
+        pq.write_table(pa.table(columns), path)
     assert error("evaluate", path).startswith(f"{path}: {message}")
 
 
@@ -299,34 +379,93 @@ def test_no_written_cell_is_a_formula_and_each_is_read_as_it_was(tmp_path: Path)
     assert classes(out) == classes(path)
 
 
-LISTS = [["x", "y"], ["z"]]
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """A model with planted answers, without examples and after one set of two."""
+    folder = tmp_path_factory.mktemp("tasks")
+    prompts = ("--prompt", "release-4096b-k0-v1", "--prompt", "release-4096b-k2-set0-v1")
+    ask(
+        made_dataset(folder / "tasks", ("two", "three", "letters")),
+        folder / "runs",
+        "--limit",
+        "0",
+        *prompts,
+        PLANTED_LOG=folder / "log",
+    )
+    return find_runs(folder / "runs")
 
 
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        ({"a": LISTS, "b": [0.1, 0.2], "label": ["a", "b"]}, ROW_1 + "column 'a' is \"['x' 'y']\"; give the"),
-        ({"a": [0.9, 0.8], "b": [0.1, 0.2], "label": LISTS}, "has 0 columns that bear the name of a label"),
-    ],
-    ids=["lists as numbers", "lists as labels"],
-)
-def test_a_fault_of_a_parquet_file_is_told_with_its_row(
-    tmp_path: Path, columns: dict[str, list[Any]], message: str
-) -> None:
-    path = tmp_path / "a.parquet"
-    pq.write_table(pa.table(columns), path)
-    assert error("evaluate", path).startswith(f"{path}: {message}")
+@pytest.mark.slow
+def test_the_accuracies_are_those_of_a_plain_loop_over_the_records(runs: list[Path], tmp_path: Path) -> None:
+    right: dict[str, list[bool]] = {}
+    for one in read_run(runs[0]).records:
+        # Some items of this config do not offer all labels.
+        if one.config == "letters" and one.split in ("pool", "bias") and one.reading is not None:
+            assert one.target is not None
+            shares = dict(zip(one.reading.outcomes, one.reading.probabilities, strict=True))
+            first = min(name for name, share in shares.items() if share == max(shares.values()))
+            right.setdefault(one.target, []).append(first == one.target)
+    choice = ("--config", "letters", "--split", "pool", "--split", "bias")
+    (found,) = measured(tmp_path, "evaluate", runs[0], *choice).values()
+    assert {one["name"]: int(one["n_rows"]) for one in found.classes} == {
+        label: len(each) for label, each in right.items()
+    }
+    assert {one["name"]: float(one["value"]) for one in found.classes} == pytest.approx(
+        {label: sum(each) / len(each) for label, each in right.items()}
+    )
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--config", "x"), "--config picks records of a run"),
-        (("--classes", "cat,dog,cat"), "--classes cat,dog,cat: names 2 classes in 3 places; name each once"),
-        (("--classes", "cat,cow"), "has no column for class 'cow'; have: "),
-    ],
-)
-def test_options_that_do_not_fit_the_input_are_refused(tmp_path: Path, options: tuple[str, str], message: str) -> None:
-    assert message in error("evaluate", write_csv(tmp_path / "a.csv", made()), *options)
-    assert "no such file" in error("evaluate", tmp_path / "nothing.csv")
-    assert "no result.json here" in error("evaluate", tmp_path)
+@pytest.mark.slow
+def test_rules_are_fitted_on_some_splits_and_measured_on_others(runs: list[Path], tmp_path: Path) -> None:
+    rules, chosen = tmp_path / "rules.json", ("--config", "three")
+    said("fit", runs[0], *chosen, "--split", "pool", "--split", "bias", "--out", rules)
+    *_, tested_on = measured(tmp_path, "evaluate", runs[0], *chosen, "--split", "test", "--rules", rules).values()
+    said("apply", runs[0], *chosen, "--rules", rules, "--out", tmp_path / "out.csv")
+    rows = read_csv(tmp_path / "out.csv")
+    assert [row["item_id"] for row in rows] == [
+        one.item_id for one in read_run(runs[0]).records if one.config == "three"
+    ]
+    tested = [row for row in rows if row["split"] == "test"]
+    by_class = {one["name"]: int(one["n_predicted"]) for one in tested_on.classes}
+    assert by_class == {name: sum(row["predicted"] == name for row in tested) for name in by_class}
+
+
+@pytest.mark.slow
+def test_items_that_the_prompt_shows_are_left_out_and_counted(runs: list[Path]) -> None:
+    by_prompt = {}
+    for folder in runs:
+        records = [one for one in read_run(folder).records if one.config == "two" and one.split == "pool"]
+        shown = {one.item_id for one in records if "shown_place" in one.groups}
+        note = f"{len(shown)} records of items that the model was shown or trained on with labels are left out"
+        told = said("evaluate", folder, "--config", "two", "--split", "pool")
+        assert (note in told) == bool(shown)
+        assert f"{len(records) - len(shown)} rows" in told
+        by_prompt[folder] = len(shown)
+    assert sorted(by_prompt.values()) == [0, 2]
+
+
+@pytest.mark.slow
+def test_a_choice_that_a_run_lacks_is_told_and_records_without_a_right_answer_are_left_out(runs: list[Path]) -> None:
+    assert "13 records without a right answer are left out" in said("evaluate", runs[0], "--config", "two")
+    for options, message in (
+        ((), "configs; name one with --config: two, three"),
+        (("--config", "x"), "--config x: the run has no such config; have: two, three"),
+        (("--config", "two", "--split", "x"), "--split x: config 'two' has no such split; have: test, bias, pool"),
+        (("--config", "two", "--classes", "yes,maybe"), "outcome 'no' is no class; have: yes, maybe"),
+        (("--config", "two", "--split", "content_free"), "none of 13 records has a right answer; choose other splits"),
+    ):
+        assert message in error("evaluate", runs[0], *options)
+    assert f"holds 2 runs; name one: {runs[0]}" in error("evaluate", runs[0].parent)
+
+
+@pytest.mark.slow
+def test_a_run_of_another_task_is_read_alike(tmp_path: Path) -> None:
+    dataset = write_dataset(tmp_path / "data", {"type2": made_items(10)})
+    asked = ("--backend", "baseline", "--model", "stereotype", "--out", tmp_path / "runs")
+    run_planted("-m", "evaluators", "run", "--dataset", dataset, *asked)
+    (folder,) = find_runs(tmp_path / "runs")
+    records = read_run(folder).records
+    (found,) = measured(tmp_path, "evaluate", folder).values()
+    assert sum(int(one["n_rows"]) for one in found.classes) == len(records)
+    outcomes = {name for one in records for name in (one.reading.outcomes if one.reading else ())}
+    assert {one["name"] for one in found.classes} == outcomes

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.evaluators.harnesses.importing import export
-from tests.evaluators.harnesses.inspect_logs import PROMPT
 from tests.evaluators.made_data import made_items, write_dataset
 
 
@@ -15,11 +13,3 @@ from tests.evaluators.made_data import made_items, write_dataset
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data") / "made"
     return write_dataset(folder, {"type2": made_items(6), "type1": made_items(4, ambiguous=True)})
-
-
-@pytest.fixture(scope="session")
-def exported(dataset: Path) -> Path:
-    """The task of one config for inspect_ai, whose prompt asks each item in two orders."""
-    folder = dataset.parent / "for-inspect-ai"
-    export("inspect-ai", dataset, folder, "--config", "type2", *PROMPT)
-    return folder

@@ -25,7 +25,7 @@ from evaluators.task import Asked, load_task
 from leaderboard.ranking.rank_ranges import why_unranked
 from leaderboard.verify.entries import Root
 from schemas.folders.dataset_folder import read_manifest
-from schemas.folders.run_folder import Run, read_run
+from schemas.folders.run_folder import read_run
 from schemas.validate import problems
 from tests.commands import run
 from tests.evaluators.harnesses import importing
@@ -90,18 +90,10 @@ def write_log(
     rehash: bool = True,
     **told: Any,
 ) -> Path:
-    """Write the log of the only task in an exported folder.
+    """Write the log of the only task in an exported folder, and return its file of samples.
 
-    Args:
-        exported: The folder.
-        folder: Where the log goes.
-        logprobs: Log-probabilities of the options of a question.
-        change: What to do to the samples before they are written.
-        rehash: True to store the hash of the changed samples, as somebody who covers up the change would.
-        told: What the results tell otherwise; ``config`` is merged.
-
-    Returns:
-        The file of samples.
+    What the results tell otherwise may be given, of which ``config`` is merged. With ``rehash``, they hold the hash of
+    the changed samples, as those of somebody who covers up the change.
     """
     (task,) = exported.glob("*.yaml")
     settings = settings_of(task)
@@ -226,18 +218,13 @@ def test_items_without_a_right_answer_get_no_accuracy(dataset: Path, tiny_llama:
     assert {json.loads(line)["target"] for line in lines} == {-1}
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--prompt", "mcq2-generate-v1"], "asks for a text, and lm-eval does not log why a text ended"),
-        ([], "--tokenizer: lm-eval leaves tokens out of an option where the tokenizer merges them with the"),
-    ],
-)
-def test_what_cannot_be_exchanged_is_one_line_and_leaves_nothing(
-    dataset: Path, tmp_path: Path, options: list[str], message: str
-) -> None:
-    done = evaluators("export", HARNESS, dataset, "--out", tmp_path / "out", *options)
-    refused(done, message, tmp_path / "out")
+def test_what_cannot_be_exchanged_is_one_line_and_leaves_nothing(dataset: Path, tmp_path: Path) -> None:
+    for options, message in (
+        (("--prompt", "mcq2-generate-v1"), "asks for a text, and lm-eval does not log why a text ended"),
+        ((), "--tokenizer: lm-eval leaves tokens out of an option where the tokenizer merges them with the"),
+    ):
+        done = evaluators("export", HARNESS, dataset, "--out", tmp_path / "out", *options)
+        refused(done, message, tmp_path / "out")
 
 
 @pytest.mark.slow
@@ -271,37 +258,34 @@ def call(**arguments: str) -> Callable[[list[Sample]], object]:
     return lambda samples: samples[1]["arguments"]["gen_args_1"].update(arguments)
 
 
-HOSTILE: dict[str, tuple[Callable[[list[Sample]], object], str]] = {
+HOSTILE: dict[str, tuple[Callable[[list[Sample]], object] | dict[str, Any], str]] = {
+    "a chat": ({"chat_template_sha": "0" * 64}, "asked through a chat template; ask again without --apply_chat"),
+    "a system": ({"system_instruction_sha": "0" * 64}, "asked with a system instruction"),
+    "examples": ({"n-shot": {NAME: 5}}, "asked with 5 examples before each question"),
+    "another task": ({"configs": {NAME: {"task": NAME, "metadata": {"version": 1.0}}}},
+        "a task that biasboard did not export"),
+    "no model": ({"config": {"model_args": {}}}, "does not say which model answered"),
     "NaN": (logprob("nan"), ":4: option ' B' of question made-0-she#1 has a log-probability of NaN"),
     "above 0": (logprob("0.25"), ":4: option ' B' of question made-0-she#1 has 0.25, which is above 0"),
     "a word": (logprob("low"), "has 'low', which is no number"),
     "asked twice": (lambda samples: samples[0]["resps"][0].append(["-1.0", "False"]), "has 2 responses; ask each"),
     "edited": (lambda samples: samples[3]["resps"].reverse(), ":4: question made-0-she#1 has other responses than"),
-    "edited twice": (
-        lambda samples: [samples[3][name].reverse() for name in ("resps", "filtered_resps")],
-        ":4: question made-0-she#1 has other responses than were scored as filtered_resps and acc",
-    ),
-    "hash": (
-        lambda samples: samples[3].update(doc_hash="0" * 64),
-        ":4: doc_hash is not the hash of what the line hold",
-    ),
-    "swapped": (
-        lambda samples: samples[0].update(arguments=samples[2]["arguments"]),
-        ":1: question made-0-he#0 was asked in other words: from character ",
-    ),
+    "edited twice": (lambda samples: [samples[3][name].reverse() for name in ("resps", "filtered_resps")],
+        ":4: question made-0-she#1 has other responses than were scored as filtered_resps and acc"),
+    "hash": (lambda samples: samples[3].update(doc_hash="0" * 64), ":4: doc_hash is not the hash of what"),
+    "swapped": (lambda samples: samples[0].update(arguments=samples[2]["arguments"]),
+        ":1: question made-0-he#0 was asked in other words: from character "),
     "contexts": (call(arg_0="Think."), ":2: the options of question made-0-he#1 have different contexts"),
     "options": (call(arg_1=" C"), "was asked with the options [' A', ' C'], and the task offers [' A', ' B']"),
-    "no option": (
-        lambda samples: samples[1]["arguments"].pop("gen_args_1"),
-        "made-0-he#1 has 2 responses to 1 options",
-    ),
-}
+    "no option": (lambda samples: samples[1]["arguments"].pop("gen_args_1"), "he#1 has 2 responses to 1 options"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_log_is_one_line_and_leaves_nothing(here: Exchanged, name: str) -> None:
     change, message = HOSTILE[name]
-    refused(here.of_log(change=change), message, here.place / "runs")
+    changes = change if isinstance(change, dict) else {"change": change}
+    refused(here.of_log(**changes), message, here.place / "runs")
 
 
 def test_broken_lines_and_changed_files_are_named(here: Exchanged) -> None:
@@ -323,22 +307,6 @@ def test_broken_lines_and_changed_files_are_named(here: Exchanged) -> None:
     assert "needs one file results_" in here.imported(log).stderr
     assert "no such file or folder" in here.imported(here.place / "nothing").stderr
     assert not (here.place / "runs").exists()
-
-
-@pytest.mark.parametrize(
-    ("told", "message"),
-    [
-        ({"chat_template_sha": "0" * 64}, "asked through a chat template; ask again without --apply_chat_template"),
-        ({"system_instruction_sha": "0" * 64}, "asked with a system instruction"),
-        ({"n-shot": {NAME: 5}}, "asked with 5 examples before each question"),
-        ({"configs": {NAME: {"task": NAME, "metadata": {"version": 1.0}}}}, "a task that biasboard did not export"),
-        ({"config": {"model_args": {}}}, "does not say which model answered"),
-    ],
-)
-def test_questions_that_were_asked_in_another_way_are_refused(
-    here: Exchanged, told: dict[str, Any], message: str
-) -> None:
-    refused(here.of_log(**told), message, here.place / "runs")
 
 
 @pytest.mark.slow
@@ -434,7 +402,8 @@ def test_the_harness_itself_scores_what_run_scores(dataset: Path, tmp_path: Path
     asked_here = ("-m", "evaluators", "run", "--dataset", dataset, "--out", tmp_path / "ours")
     run(*asked_here, *ours, *chosen, cwd=tmp_path, status=0)
     for prompt in prompts:
-        theirs, own = (run_of(tmp_path / name, prompt) for name in ("theirs", "ours"))
+        paths = [next((tmp_path / name).rglob(f"type2-{prompt}-*/result.json")) for name in ("theirs", "ours")]
+        theirs, own = (read_run(path.parent) for path in paths)
         assert theirs.result.signature == own.result.signature
         n_compared = 0
         for one, other in zip(theirs.records, own.records, strict=True):
@@ -444,8 +413,3 @@ def test_the_harness_itself_scores_what_run_scores(dataset: Path, tmp_path: Path
                     assert (a.option_token_counts, a.n_moved_tokens) == (b.option_token_counts, b.n_moved_tokens)
                     n_compared += 1
         assert n_compared >= (6 if merge_words else 12)
-
-
-def run_of(folder: Path, prompt: str) -> Run:
-    (path,) = folder.rglob(f"type2-{prompt}-*/result.json")
-    return read_run(path.parent)
