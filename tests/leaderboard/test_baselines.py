@@ -109,10 +109,7 @@ MADE: dict[str, tuple[Callable[[Path], Path], list[Asked]]] = {
     ),
     "gifi": (
         gifi,
-        [
-            Asked("continuation", "continuation", "sampled-v1"),
-            Asked("math", "word_problem", "zero-shot-sampled-v1"),
-        ],
+        [Asked("continuation", "continuation", "sampled-v1"), Asked("math", "word_problem", "zero-shot-sampled-v1")],
     ),
     "superni": (labels, ON_TASKS),
 }

@@ -43,11 +43,7 @@ def test_the_table_has_the_metrics_of_the_result_and_compares_with_the_constant_
     lines: dict[Any, Any] = {(line["row"], line["correction"]): line for line in table.table.lines}
     values = {place: line["value"] for place, line in lines.items()}
     for column, ending in zip(table.columns, ("", "_bc", "_bcl", "_cc", "_dc", "_gini"), strict=True):
-        for heading, name in (
-            ("Accuracy", "accuracy"),
-            ("Gini index", "gini"),
-            ("COBias, paper", "cobias_paper"),
-        ):
+        for heading, name in (("Accuracy", "accuracy"), ("Gini index", "gini"), ("COBias, paper", "cobias_paper")):
             metric = entry.metric(name + ending)
             assert metric is not None
             assert values[heading, column.label] == metric.value

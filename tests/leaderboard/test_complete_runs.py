@@ -130,8 +130,7 @@ def test_a_result_from_before_a_metric_has_it_from_other_sums_and_agrees_with_it
     assert withheld is not None
     n_rows = sum(row.metric not in added for row in sums)
     rewritten(
-        folder,
-        lambda one: replace(older(one), withheld=replace(withheld, sums=replace(withheld.sums, n_rows=n_rows))),
+        folder, lambda one: replace(older(one), withheld=replace(withheld, sums=replace(withheld.sums, n_rows=n_rows)))
     )
     entry = world.entries(world.results)["acme/fair", "word_problem"]
     assert {name: entry.metric(name) for name in added} == added

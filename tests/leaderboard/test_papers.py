@@ -112,19 +112,13 @@ def file(package_folder: Path) -> Path:
 
 BAD = {
     "no such benchmark": (SOUND.replace('["synthbias"]', '["synthbais"]'), "benchmarks: 'synthbais' does not exist"),
-    "no such citation": (
-        SOUND.replace("wang2025ucerf", "wang"),
-        "the pages of synthbias cite no 'wang'; have: ",
-    ),
+    "no such citation": (SOUND.replace("wang2025ucerf", "wang"), "the pages of synthbias cite no 'wang'; have: "),
     "no such metric": (SOUND.replace('"ucerf"', '"ucref"'), "metric 'ucref' does not exist; see biasboard list"),
     "no such prompt": (SOUND.replace("intrinsic-v1", "intrinsic-v9"), "prompt 'intrinsic-v9' does not exist"),
     "no such run": (SOUND.replace('runs = ["all"]', 'runs = ["some"]'), "Table 2: 'some' is no run; have: all"),
     "two comparisons": (SOUND.replace("than = 0.5", 'than = 0.5, lower = { metric = "ucerf" }'), "only one of these"),
     "a part without anything": (SOUND.replace('impossible = "It has no numbers."', ""), "or say in impossible why"),
-    "numbers without how": (
-        SOUND.replace('counted = "by hand"\n', ""),
-        "and counted, or uncounted",
-    ),
+    "numbers without how": (SOUND.replace('counted = "by hand"\n', ""), "and counted, or uncounted"),
     "one part twice": (SOUND.replace("Table 3", "Table 2"), "parts: Table 2 stands twice; keep one"),
 }
 

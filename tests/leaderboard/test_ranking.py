@@ -230,11 +230,7 @@ def separable(ranking: Ranking) -> set[frozenset[str]]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("named", "n_models"),
-    [
-        ("12 clusters, sizes 0.9", 15),
-        ("crossed 60x30, sizes 0.9", 6),
-        ("index of 12 uneven and 200, unlike", 6),
-    ],
+    [("12 clusters, sizes 0.9", 15), ("crossed 60x30, sizes 0.9", 6), ("index of 12 uneven and 200, unlike", 6)],
 )
 def test_equal_models_are_rarely_told_apart_where_clusters_differ_in_size(named: str, n_models: int) -> None:
     rng = np.random.default_rng(10)

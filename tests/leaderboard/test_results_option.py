@@ -71,8 +71,4 @@ def test_a_dataset_of_the_hub_is_downloaded_as_plain_files(tmp_path: Path) -> No
             for revision in ("", "@v1")
         )
     assert tagged.splitlines() == ["a/result.json False", "register.json False"]
-    assert newest.splitlines() == [
-        "a/result.json False",
-        "c/result.json/result.json False",
-        "register.json False",
-    ]
+    assert newest.splitlines() == ["a/result.json False", "c/result.json/result.json False", "register.json False"]

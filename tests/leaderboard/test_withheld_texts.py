@@ -137,10 +137,7 @@ FORGED: dict[str, tuple[Callable[[Path], None], str]] = {
         _of("recognition_accuracy", lambda row: replace(row, metric="fairness")),
         "has sums of 'fairness', which is no metric of recognition",
     ),
-    "over more clusters": (
-        _of("", lambda row: replace(row, sums=row.sums * 20)),
-        "clusters, and the records have 30",
-    ),
+    "over more clusters": (_of("", lambda row: replace(row, sums=row.sums * 20)), "clusters, and the records have 30"),
     "over other clusters": (_of("gdr", lambda row: replace(row, sums=(*row.sums, *row.sums))), "has sums over"),
     "infinite": (_with_infinity, "row 1: sums[0]: holds NaN or"),
     "twice": (_twice, "has sums twice for one slice"),
