@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from biasboard.ground import strict_json
 from biasboard.ground.files import sha256_file
@@ -24,6 +24,7 @@ from tests.evaluators.logging_backend import identity_of
 from tests.record_files import count, write_records
 from tests.schemas import examples
 
+T = TypeVar("T")
 Gender: TypeAlias = Literal["masculine", "feminine"]
 Probability: TypeAlias = Callable[[str, str, Gender, int], float | None]
 """From reference, other occupation, pronoun gender and number of the pair; none is a refusal."""
@@ -152,19 +153,12 @@ def make_result(
     if endpoint == "replay":
         identity = {"backend": backend, "id": model_id, "answers": "0" * 64}
     made = examples.result()
+    # The address of an endpoint is part of its identity and is not shown.
+    told = {"identity_sha256": model_identity(identity), "identity": None if endpoint == "api" else dict(identity)}
+    told |= {"revision": None if endpoint == "baseline" else revision, "precision": precision}
     return replace(
         made,
-        model=replace(
-            made.model,
-            id=model_id,
-            revision=None if endpoint == "baseline" else revision,
-            backend=backend,
-            precision=precision,
-            endpoint=endpoint,
-            identity_sha256=model_identity(identity),
-            # The address of an endpoint is part of its identity and is not shown.
-            identity=None if endpoint == "api" else dict(identity),
-        ),
+        model=replace(made.model, id=model_id, backend=backend, endpoint=endpoint, **told),  # type: ignore[arg-type]
         signature=signature,
         signature_sha256=signature.sha256(),
         command=f"python -m evaluators run --backend {backend} --model {model_id} --prompt {prompt}",
@@ -217,3 +211,9 @@ def replace_reading(record: Record, probabilities: tuple[float, ...]) -> Record:
         raise ValueError(f"record {record.item_id} has no reading to replace")
     changed = Reading(outcomes=reading.outcomes, probabilities=probabilities, answers=reading.answers)
     return replace(record, reading=changed)
+
+
+def present(value: T | None) -> T:
+    """The value, which has to be there."""
+    assert value is not None
+    return value

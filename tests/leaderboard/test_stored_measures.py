@@ -26,7 +26,6 @@ from schemas.documents.result import Metric, Result
 from schemas.documents.run_files import ClusterSums
 from schemas.files import contract, row_files
 from schemas.folders.run_folder import read_result
-from schemas.outputs.documents import Verdict
 from tests.evaluators.label_data import made_dataset
 from tests.leaderboard import forging
 from tests.leaderboard.handed_in import hand_in
@@ -94,18 +93,11 @@ def entry_of(folder: Path, book: KeyBook, memory: Memory) -> Entry:
     return entry
 
 
-def about_metrics(verdict: Verdict) -> list[str]:
-    return [warning for warning in verdict.warnings if "metrics" in warning]
-
-
-def test_a_name_is_retired_where_nothing_has_it_now() -> None:
+def test_a_name_is_retired_where_nothing_has_it_now_and_a_traded_one_told_by_its_version() -> None:
     retired = retired_names(TASK)
     assert {"gini_paper", "gini_paper_floor", "gini_paper_gini"} <= retired
     assert not retired & {definition.name for definition in metric_definitions(TASK)}
     assert retired_names("coreference") == frozenset()
-
-
-def test_two_metrics_that_traded_a_name_are_told_apart_by_their_versions() -> None:
     squared, other = MetricName("gini", "2.1"), MetricName("accuracy", "1.1")
     assert present_names(TASK, (PAPER, squared, other)) == {PAPER: GINI, squared: MetricName("squared_cv", "2.1")}
     # A version that nothing is known of keeps the name, and so does what would take it.
@@ -124,7 +116,7 @@ def test_a_result_with_former_names_is_verified_and_scored_as_one_with_present_n
     assert {"gini_paper", "gini_paper_floor", "gini_paper_bc"} <= {metric["name"] for metric in stored}
     assert not any(metric["name"].startswith("squared_cv") for metric in stored)
     verdict = forging.verdict(older, book)
-    assert (verdict.reason, about_metrics(verdict)) == (None, [])
+    assert (verdict.reason, [one for one in verdict.warnings if "metrics" in one]) == (None, [])
     memory = Memory(older.parents[1] / "memory")
     of_file = {(one["name"], one["version"], str(one["group"])): one["value"] for one in stored}
     for entry in (entry_of(older, book, memory), entry_of(older, book, memory)):
@@ -198,18 +190,6 @@ def weigh_first_label(weight: float) -> Callable[[Any], None]:
 
 
 @pytest.mark.slow
-def test_the_corrections_of_both_tasks_are_stored_handed_on_and_verified(
-    book: KeyBook, run: Path, tmp_path: Path
-) -> None:
-    stored = json.loads((run / "corrections.json").read_text(encoding="utf-8"))["corrections"]
-    assert [(one["config"], one["calibration"]) for one in stored] == [("two", "gini"), ("letters", "gini")]
-    assert all(one["n_items"] > 20 and max(one["weights"]) == 1.0 for one in stored)
-    handed = hand_in(run, tmp_path / "results")
-    assert (handed / "corrections.json").read_bytes() == (run / "corrections.json").read_bytes()
-    assert [forging.reason(folder, book) for folder in (run, handed)] == ["", ""]
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "said", "rehash"),
     [
@@ -237,7 +217,13 @@ def test_other_weights_with_their_metrics_are_refused(book: KeyBook, run: Path) 
 
 
 @pytest.mark.slow
-def test_another_normalisation_fits_anew(book: KeyBook, run: Path) -> None:
+def test_corrections_are_stored_handed_on_verified_and_fitted_anew(book: KeyBook, run: Path, tmp_path: Path) -> None:
+    stored = json.loads((run / "corrections.json").read_text(encoding="utf-8"))["corrections"]
+    assert [(one["config"], one["calibration"]) for one in stored] == [("two", "gini"), ("letters", "gini")]
+    assert all(one["n_items"] > 20 and max(one["weights"]) == 1.0 for one in stored)
+    handed = hand_in(run, tmp_path / "results")
+    assert (handed / "corrections.json").read_bytes() == (run / "corrections.json").read_bytes()
+    assert [forging.reason(folder, book) for folder in (run, handed)] == ["", ""]
     before = (run / "corrections.json").read_bytes()
     other = rescore(run, normalisation="byte_mean", root=run.parent / "others")
     assert (other.folder / "corrections.json").read_bytes() != before
