@@ -158,10 +158,8 @@ def verdict(page: Page) -> str:
 class TestPage:
     def test_a_verdict_in_words_names_the_measures(self, opened: Opened) -> None:
         page = compared(opened)
-        named, same = (
-            "Same for he and she (UCerF)",
-            "not to be told apart in 2: Worst-group accuracy and Stereotype gap",
-        )
+        named = "Same for he and she (UCerF)"
+        same = "not to be told apart in 2: Worst-group accuracy and Stereotype gap"
         assert verdict(page) == (
             "Compared with large over 3 measures of Gender and occupation, small is separably better in 0; "
             f"separably worse in 1: {named}; {same}."
