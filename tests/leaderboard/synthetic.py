@@ -97,19 +97,10 @@ def _record(
     }
     if not ambiguous:
         groups["stereotype"] = "pro" if is_pro(reference, gender) else "anti"
-    return replace(
-        examples.record(f"p{pair:04d}-{gender[0]}"),
-        config="type1" if ambiguous else "type2",
-        status=read.status,
-        reason=read.reason,
-        cluster=cluster,
-        pair_id=f"p{pair:04d}",
-        target=None if ambiguous else reference,
-        reference=reference,
-        groups=groups,
-        exchanges=(exchange,),
-        reading=read.reading,
-    )
+    config, target = ("type1", None) if ambiguous else ("type2", reference)
+    made = replace(examples.record(f"p{pair:04d}-{gender[0]}"), config=config, cluster=cluster, pair_id=f"p{pair:04d}")
+    made = replace(made, target=target, reference=reference, groups=groups, exchanges=(exchange,))
+    return replace(made, status=read.status, reason=read.reason, reading=read.reading)
 
 
 def choice_exchange(request: JsonValue, outcomes: tuple[str, str], probability: float | None) -> Exchange:
@@ -118,20 +109,11 @@ def choice_exchange(request: JsonValue, outcomes: tuple[str, str], probability: 
     logprobs: tuple[float, ...] = ()
     if probability is not None:
         logprobs = tuple(-math.inf if p == 0 else math.log(p) for p in (probability, 1 - probability))
-    return replace(
-        examples.exchange(),
-        request_sha256=strict_json.sha256(request),
-        prompt=None,
-        outcomes=outcomes,
-        options=options,
-        option_logprobs=logprobs,
-        option_end_logprobs=(None,) * len(logprobs),
-        option_token_counts=(None,) * len(logprobs),
-        option_byte_counts=tuple(len(option.encode()) for option in options),
-        n_prompt_tokens=None,
-        status="refused" if probability is None else "answered",
-        error="the model declined" if probability is None else None,
-    )
+    none, n_bytes = (None,) * len(logprobs), tuple(len(option.encode()) for option in options)
+    made = replace(examples.exchange(), request_sha256=strict_json.sha256(request), prompt=None, n_prompt_tokens=None)
+    made = replace(made, outcomes=outcomes, options=options, option_byte_counts=n_bytes)
+    made = replace(made, option_logprobs=logprobs, option_end_logprobs=none, option_token_counts=none)
+    return replace(made, status="refused", error="the model declined") if probability is None else made
 
 
 def make_result(

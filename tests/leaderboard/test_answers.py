@@ -52,7 +52,14 @@ def nominative(item: Any) -> list[str]:
     return [f"and {pronoun_families()[item.family].forms['nominative']} left."]
 
 
-def test_each_task_says_which_of_its_records_are_right() -> None:
+def chosen_from(*parts: Sequence[Record]) -> Examples:
+    choice = ExampleChoice("coreference")
+    for part in parts:
+        choice.add(part)
+    return choice.chosen
+
+
+def test_each_task_says_which_records_are_right_and_examples_are_chosen_by_a_rule() -> None:
     recognition, number, coreference = map(load_task, ("recognition", "word_problem", "coreference"))
     right = recorded(recognition, sentences("{nom} {sleeps|sleep}"), nominative)
     assert set(recognition.are_right(right)) == {True}
@@ -68,16 +75,6 @@ def test_each_task_says_which_of_its_records_are_right() -> None:
     likely, unlikely = replace_reading(record, (0.9, 0.1)), replace_reading(record, (0.1, 0.9))
     unknown = (replace(record, target=None), replace(record, reading=None))
     assert coreference.are_right([record, likely, unlikely, *unknown]) == [None, True, False, None, None]
-
-
-def chosen_from(*parts: Sequence[Record]) -> Examples:
-    choice = ExampleChoice("coreference")
-    for part in parts:
-        choice.add(part)
-    return choice.chosen
-
-
-def test_examples_are_chosen_by_a_rule_that_knows_no_answer() -> None:
     records = make_records(leaning(0.0, 1.0))
     found = chosen_from(records)
     assert [(kind, n, len(chosen)) for kind, n, chosen in found.of_kinds] == [("right", 50, 5), ("wrong", 50, 5)]

@@ -118,16 +118,10 @@ def test_items_without_right_answers_rank_nobody_and_are_sorted_by_the_lean(tmp_
 
 @pytest.mark.slow
 def test_what_was_asked_otherwise_is_another_table(tmp_path: Path) -> None:
-    of_version: list[tuple[str, dict[str, Any]]] = [
-        ("9.0.0", {"prompt": "mcq2-v1"}),
-        ("9.1.0", {}),
-        ("9.10.0", {}),
-        ("9.0.0", {}),
-        ("9.0.0", {"n": 60}),
-    ]
-    for number, (version, fields) in enumerate(of_version):
-        records = make_records(leaning(1.0, 0.5))[: fields.pop("n", None)]
-        result = make_result(records, "acme/small", dataset_version=version, **fields)
+    asked = [("9.0.0", "mcq2-v1", 100), *((version, "intrinsic-v1", 100) for version in ("9.1.0", "9.10.0", "9.0.0"))]
+    for number, (version, prompt, n) in enumerate([*asked, ("9.0.0", "intrinsic-v1", 60)]):
+        records = make_records(leaning(1.0, 0.5))[:n]
+        result = make_result(records, "acme/small", dataset_version=version, prompt=prompt)
         write_result(tmp_path / "local" / str(number), result, records)
     board = board_of(tmp_path)
     assert [table_title(table, board.tables) for table in board.tables] == [

@@ -76,7 +76,9 @@ def found(files: dict[str, Any], model: str) -> tuple[str, dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_files_hold_draws_of_every_slice(runs: Path, files: dict[str, Any]) -> None:
+def test_files_hold_draws_of_slices_and_intervals_and_verdicts_of_pairs(
+    runs: Path, files: dict[str, Any], made: MadeBoard
+) -> None:
     listed = files["models.json"]
     assert sorted(one["id"] for one in listed["models"]) == ["acme/large", "acme/silent", "acme/small", HOSTILE]
     labels = [one["label"] for one in listed["tables"][0]["metrics"]]
@@ -92,13 +94,7 @@ def test_files_hold_draws_of_every_slice(runs: Path, files: dict[str, Any]) -> N
         assert level / 127 * scale == pytest.approx(t * draws([of_slice], 200)[0], abs=0.57 * scale / 127)
         seen.add((metrics[number], key))
     assert {("ucerf", ""), ("ucerf", "occupation"), ("accuracy", ""), ("accuracy", "pronoun_gender")} <= seen
-
-
-@pytest.mark.slow
-def test_comparisons_have_the_interval_of_the_pair_and_the_verdict_of_the_table(
-    runs: Path, made: MadeBoard, files: dict[str, Any]
-) -> None:
-    """The interval of each lead, computed from the records by the metric itself."""
+    # The interval of each lead, computed from the records by the metric itself.
     keys = {model: found(files, f"acme/{model}")[0] for model in ("small", "large")}
     first, second = sorted(keys, key=keys.__getitem__)
     listed = files[f"pairs/{keys[first]}.json"][keys[second]]

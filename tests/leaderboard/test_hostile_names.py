@@ -90,17 +90,12 @@ def write_hostile_dataset(folder: Path) -> None:
     )
     rule = RuleCount(rule="rule", n=1, description=TEXT)
     path = folder / "dataset.json"
-    manifest = replace(
-        contract.load(strict_json.read(path), Manifest, where="test"),
-        title=TEXT,
-        builder=f"builders.{TEXT}",
-        parameters={TEXT: TEXT, "source": TEXT},
-        sources=(source, replace(source, address=f"https://evil.test/{TEXT}")),
-        generator_model=TEXT,
-        licence=NAMES["formula"],
-        rejects=(rule, replace(rule, rule="other", description=NAMES["formula"])),
-        flags=(rule,),
-    )
+    told = contract.load(strict_json.read(path), Manifest, where="test")
+    told = replace(told, title=TEXT, builder=f"builders.{TEXT}", parameters={TEXT: TEXT, "source": TEXT})
+    sources = (source, replace(source, address=f"https://evil.test/{TEXT}"))
+    rejects = (rule, replace(rule, rule="other", description=NAMES["formula"]))
+    manifest = replace(told, sources=sources, rejects=rejects, flags=(rule,))
+    manifest = replace(manifest, generator_model=TEXT, licence=NAMES["formula"])
     strict_json.write(path, contract.dump(manifest))
     sections = "".join(f"## {heading}\n\n{TEXT}\n\n* {ACTS}\n\n" for heading in ("Data statement", "Known limits"))
     (folder / "README.md").write_text(f"# {TEXT}\n\n{sections}", encoding="utf-8")
@@ -232,11 +227,10 @@ def test_pictures_are_inert_even_when_they_are_opened_alone(built: Path, browser
 
 
 def test_no_file_holds_a_formula_a_command_or_an_odd_name_and_none_what_maintainers_are_told(built: Path) -> None:
-    files = sorted((built / "files").glob("*.csv"))
-    assert {"audit", "datasets", "models"} <= {path.stem for path in files}
-    cells = [
-        cell for path in files for row in csv.reader(io.StringIO(path.read_text(encoding="utf-8"))) for cell in row
-    ]
+    of_tables = sorted((built / "files").glob("*.csv"))
+    assert {"audit", "datasets", "models"} <= {path.stem for path in of_tables}
+    lines = (line for path in of_tables for line in csv.reader(io.StringIO(path.read_text(encoding="utf-8"))))
+    cells = [cell for line in lines for cell in line]
     assert sum(cell.startswith("'=cmd|") for cell in cells) > 2 * 2
     formula = re.compile(r"[=+@\t\r\n\uff1d\uff0b\uff0d\uff20]|-(?!\d+(\.\d+)?(e-?\d+)?$)")
     assert [cell for cell in cells if formula.match(cell)] == []

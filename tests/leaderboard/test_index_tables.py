@@ -164,8 +164,8 @@ def test_values_of_two_versions_are_not_compared_and_of_two_scorers_stand_apart(
     keys = {f"sn@1.0+careful-1.{scorer}-1" for scorer in ("made", "another")} | {"refusal_rate"}
     assert keys <= set(shown)
     assert "sn" not in shown
-    (other,) = (row.entry for row in table.rows if row.model.id == "lab/other-scorer")
-    here, there = (shown[f"sn@1.0+careful-1.{name}-1"].of(other) for name in ("another", "made"))
+    (scored,) = (row.entry for row in table.rows if row.model.id == "lab/other-scorer")
+    here, there = (shown[f"sn@1.0+careful-1.{name}-1"].of(scored) for name in ("another", "made"))
     assert present(here).value is not None
     reason = "scored with version 1.0+careful-1.another-1, this column shows 1.0+careful-1.made-1"
     assert (present(there).value, present(there).reason) == (None, reason)

@@ -69,7 +69,7 @@ def test_every_link_and_picture_leads_somewhere(strangers: MadeBoard) -> None:
     assert min(n_links.values()) >= 10
 
 
-def test_a_baseline_has_a_page_but_no_files_of_its_own(strangers: MadeBoard) -> None:
+def test_a_baseline_has_a_page_but_no_files_and_generated_blocks_are_put_in(strangers: MadeBoard) -> None:
     """They were most of a site, and one command makes them again."""
     files = {*strangers.texts, *strangers.parquet, *strangers.downloads}
     assert not [path for path in files if path.startswith("models/baseline")]
@@ -79,9 +79,6 @@ def test_a_baseline_has_a_page_but_no_files_of_its_own(strangers: MadeBoard) -> 
         for placement in shown.placements:
             assert bool(placement.answers.groups) is has_files
             assert any(path.startswith(placement.files.stem) for path in files) is has_files
-
-
-def test_generated_blocks_are_put_in(strangers: MadeBoard) -> None:
     page = strangers.texts["index.md"]
     assert "generated:" not in page
     assert "acme/small" in page
@@ -93,14 +90,9 @@ def test_generated_blocks_are_put_in(strangers: MadeBoard) -> None:
         generate(strangers.view, {"audit.md": "# mine"})
 
 
-def test_the_same_results_give_the_same_files(strangers: MadeBoard, tmp_path: Path) -> None:
-    again = strangers.again(tmp_path)
-    assert again.texts.keys() == strangers.texts.keys()
-    assert [path for path in again.texts if again.texts[path] != strangers.texts[path]] == []
-    assert again.parquet == strangers.parquet
-
-
-def test_charts_have_the_colours_of_both_schemes_and_no_outside_references(strangers: MadeBoard) -> None:
+def test_charts_have_the_colours_of_both_schemes_and_files_are_the_same_again(
+    strangers: MadeBoard, tmp_path: Path
+) -> None:
     charts = {path: text for path, text in strangers.texts.items() if path.startswith("charts/")}
     assert charts
     for path, text in charts.items():
@@ -113,6 +105,10 @@ def test_charts_have_the_colours_of_both_schemes_and_no_outside_references(stran
         )
         assert painted == dark.keys(), path
         assert painted.isdisjoint(dark.values()), path
+    again = strangers.again(tmp_path)
+    assert again.texts.keys() == strangers.texts.keys()
+    assert [path for path in again.texts if again.texts[path] != strangers.texts[path]] == []
+    assert again.parquet == strangers.parquet
 
 
 SVG = "{http://www.w3.org/2000/svg}"

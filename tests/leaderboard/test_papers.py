@@ -135,7 +135,7 @@ def compared(file: Path, board: Board) -> reproduced.ReproducedPaper:
     return reproduced.reproduced("made", reproduced.reproductions()["made"], board)
 
 
-def test_claims_are_tested_by_the_intervals_of_each_model(compared: reproduced.ReproducedPaper) -> None:
+def test_claims_are_tested_by_intervals_and_need_more_than_chance_gives(compared: reproduced.ReproducedPaper) -> None:
     right, helped, uneven, ordered, unknown = compared.claims
     # The model that follows the stereotype is right in one half, like a coin, and shows nothing.
     at_chance = "1 is no better than a useless predictor"
@@ -155,9 +155,6 @@ def test_claims_are_tested_by_the_intervals_of_each_model(compared: reproduced.R
     assert ordered.order is not None
     assert (ordered.order.n, ordered.order.tau, ordered.outcome) == (2, None, "too few models")
     assert unknown.outcome == "not tested"
-
-
-def test_an_outcome_needs_more_models_than_chance_gives(compared: reproduced.ReproducedPaper) -> None:
     for signs, outcome in (
         ((1, 1, 1), "holds"),
         ((1, 1, 0), "holds in most"),

@@ -80,9 +80,9 @@ def test_the_benchmark_with_most_models_and_models_ranked_most_come_first(table:
     baselines = [row for row in tables_of(made.board, "synthbias")[0].rows if row.is_baseline]
     for column, name in zip(table.groups[0].columns, ("worst_group_accuracy", "accuracy_gap", "ucerf"), strict=False):
         values = {}
-        for row in baselines:
-            metric = synthetic.present(row.entry.metric(name))
-            values[row.model.id.removeprefix("baseline/")] = abs((metric.value or 0.0) - (metric.ideal or 0.0))
+        for found in baselines:
+            metric = synthetic.present(found.entry.metric(name))
+            values[found.model.id.removeprefix("baseline/")] = abs((metric.value or 0.0) - (metric.ideal or 0.0))
         assert len(values) == 2
         assert values[synthetic.present(column.useless).name] == min(values.values())
 
