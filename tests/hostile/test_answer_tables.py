@@ -14,7 +14,7 @@ COMMON = ["import", "answers", "--input", "INPUT", "--dataset", "DATA", "--model
 ASKED = [*COMMON, "--note", "two people", "--config", "type2", "--prompt"]
 WRITTEN, SCORED, ONCE = [*ASKED, "mcq2-generate-v1"], [*ASKED, "mcq2-v1"], [*ASKED, "intrinsic-v1"]
 KEY = "made-0-he#0"
-OPTION, SCORES = "id,option\n", "id,logprob_1,logprob_2\n"
+OPTION, SCORES, SHARES = "id,option\n", "id,logprob_1,logprob_2\n", "id,probability_1,probability_2\n"
 GOOD = holding(f"{OPTION}{KEY},A\n")
 
 
@@ -52,11 +52,7 @@ CONTENTS: dict[str, tuple[list[str], str, str]] = {
         for cell in ("nan", "0.1", "-1_0", "-\u0663")
     },
     **{
-        f"a probability of {cell}": (
-            ONCE,
-            f"id,probability_1,probability_2\n{KEY},.5,{cell}\n",
-            f"probability_2 is '{cell}', not a probability",
-        )
+        f"a share of {cell}": (ONCE, f"{SHARES}{KEY},.5,{cell}\n", f"probability_2 is '{cell}', not a probability")
         for cell in ("-0.1", "1.01")
     },
     "a status that is none": (WRITTEN, f"id,option,status\n{KEY},,done\n", "the status 'done' is none of answered, tr"),

@@ -85,9 +85,7 @@ GONE: dict[str, dict[str, Any]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("n_right", "gone"), [*zip((1, 2, 4), GONE.values(), strict=True)], ids=GONE)
-def test_samples_that_are_left_out_are_missing_answers(
-    places: Places, tmp_path: Path, n_right: int, gone: dict[str, Any]
-) -> None:
+def test_lost_samples_are_missing_answers(places: Places, tmp_path: Path, n_right: int, gone: dict[str, Any]) -> None:
     voting(places, tmp_path / "results" / "a", n_right, gone)
     (entry,) = entries(tmp_path / "results", KeyBook(None), "local")
     accuracy = present(entry.metric("accuracy"))
@@ -107,9 +105,7 @@ def test_samples_that_are_left_out_are_missing_answers(
     ],
     ids=["more-tokens-than-anybody-thinks", "fewer-than-the-text-takes", "longer-than-the-limit", "sound"],
 )
-def test_texts_do_not_contradict_what_is_said_of_them(
-    places: Places, tmp_path: Path, fields: dict[str, Any], said: str | None
-) -> None:
+def test_texts_fit_their_numbers(places: Places, tmp_path: Path, fields: dict[str, Any], said: str | None) -> None:
     why = reason(voting(places, tmp_path / "a", 4, fields, n_items=1), places)
     assert why == "" if said is None else said in why
 
@@ -187,10 +183,7 @@ def withdrawn(pull: Pull, places: Places) -> None:
 
 RESULTS, DECIDES, NO_RESULT = "leaderboard/results", ": decides how results are verified", ": belongs to no result"
 PULLS: dict[str, tuple[Callable[[Pull, Places], None], str]] = {
-    "results in another model's folder": (
-        into("made@1.0.0/acme__honest/other"),
-        "belongs into made@1.0.0/evil__forger/",
-    ),
+    "another model's folder": (into("made@1.0.0/acme__honest/other"), "belongs into made@1.0.0/evil__forger/"),
     "the results as a link": (link(RESULTS), "leaderboard/results: is a link or a file"),
     "their parent as a link": (link("leaderboard"), "leaderboard: is a link or a file"),
     "an answer key": (write("leaderboard/keys/a.json"), f"keys/a.json{DECIDES}"),
@@ -312,9 +305,7 @@ def test_rejected_results_harm_no_others_beside_them(places: Places, tmp_path: P
         ({"run_date": "2026-01-03"}, "submitted: 2026-01-02 is before the run, of 2026-01-03; submit the run again"),
     ],
 )
-def test_statements_that_mislead_are_rejected(
-    places: Places, tmp_path: Path, fields: dict[str, str], said: str
-) -> None:
+def test_misleading_statements_are_rejected(places: Places, tmp_path: Path, fields: dict[str, str], said: str) -> None:
     folder = forge(places, tmp_path / "a")
     statement: dict[str, str | None] = {"schema_version": "1.0", "biasboard": "1", "train_data_disclosure": None}
     statement |= {"contact": "bot@example.org", "model_card": "https://example.org/card"}
@@ -379,9 +370,7 @@ def test_stored_scores_that_nobody_computed_again_give_no_rank(made_world: World
 
 
 @pytest.mark.slow
-def test_answers_that_were_published_are_reported_until_a_maintainer_compared_them(
-    places: Places, tmp_path: Path
-) -> None:
+def test_published_answers_are_reported_until_a_maintainer_compared_them(places: Places, tmp_path: Path) -> None:
     forge(places, tmp_path / "results" / "a")
     (entry,) = entries(tmp_path / "results", places)
     with mock.patch.object(Entry, "is_imported", property(lambda self: True)):

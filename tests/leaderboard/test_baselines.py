@@ -299,7 +299,7 @@ def test_only_a_whole_result_with_requests_of_the_dataset_gives_rows(
 
 
 @pytest.mark.slow
-def test_a_rule_that_reads_sentences_is_compared_only_where_they_are_shown(
+def test_a_rule_that_reads_sentences_counts_only_where_they_are_shown(
     world: Path, whole: Entry, tmp_path: Path
 ) -> None:
     folder = present(whole.folder)

@@ -135,9 +135,7 @@ def test_what_was_asked_otherwise_is_another_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_of_two_results_of_one_model_the_accepted_one_is_shown_and_another_revision_is_another_row(
-    tmp_path: Path,
-) -> None:
+def test_of_two_results_of_one_model_the_accepted_one_is_shown_and_another_revision_is_a_row(tmp_path: Path) -> None:
     records = make_records(leaning(1.0, 0.5))
     for place, revision in (("accepted/a", "a" * 40), ("local/a", "a" * 40), ("local/b", "b" * 40)):
         write_result(tmp_path / place, make_result(records, "acme/small", revision=revision), records)

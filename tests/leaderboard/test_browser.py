@@ -146,9 +146,7 @@ def test_nothing_in_the_files_would_fetch_from_another_host(built: Path) -> None
 FADE = "box => getComputedStyle(box).getPropertyValue('--bb-fade-right')"
 
 
-def test_answers_of_a_result_are_closed_until_asked_for_and_its_command_can_be_copied(
-    opened: Opened, built: Path
-) -> None:
+def test_answers_of_a_result_are_closed_until_asked_for_and_its_command_is_copied(opened: Opened, built: Path) -> None:
     page = opened(min(path.relative_to(built).as_posix() for path in built.glob("models/acme__large/*.html")))
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     assert page.locator(".bb-answers details").count() > 0

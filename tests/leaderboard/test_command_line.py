@@ -64,9 +64,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-def test_a_site_is_written_told_of_and_made_again_only_after_a_change(
-    places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_site_is_made_again_after_a_change(places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BIASBOARD_MEMORY", str(tmp_path / "memory"))
     page = places.built / "index.html"
     shown = on_terminal([sys.executable, "-m", "leaderboard", "build", *places.options], cwd=places.site.parent)

@@ -109,9 +109,7 @@ def withholding(**fields: Any) -> Callable[[Path], None]:
         ("continuation", lambda at: rewritten(at, lambda one: replace(one, command="another")), "command differs"),
     ],
 )
-def test_any_difference_from_the_complete_run_is_found(
-    world: World, task: str, change: Callable[[Path], None], told: str
-) -> None:
+def test_any_difference_is_found(world: World, task: str, change: Callable[[Path], None], told: str) -> None:
     folder = world.result("acme/strong", task)
     change(folder)
     rewritten(folder, lambda result: result)

@@ -105,9 +105,7 @@ def test_the_dataset_of_a_result_is_built_once_and_not_in_other_processes(tmp_pa
 
 
 @pytest.mark.parametrize(("prompt", "is_same"), [("intrinsic-v1", True), ("mcq2-generate-v1", False)])
-def test_a_licence_that_hides_prompts_changes_the_keys_of_generations_alone(
-    tmp_path: Path, prompt: str, is_same: bool
-) -> None:
+def test_a_licence_that_hides_prompts_changes_keys_of_texts_alone(tmp_path: Path, prompt: str, is_same: bool) -> None:
     # The hash of a choice stands for its prompt; how a text is read may depend on the prompt itself.
     memory, found = Memory(tmp_path / "memory"), []
     for redistributable in (False, True):

@@ -82,9 +82,7 @@ def test_results_with_other_answers_are_disputed_until_a_maintainer_decides(plac
     assert reasons(results, places) == {"a": told, "b": None}
 
 
-def test_the_answers_of_another_model_have_no_rank_and_changed_ones_no_acceptance(
-    places: Places, results: Path
-) -> None:
+def test_answers_of_another_model_have_no_rank_and_changed_ones_no_acceptance(places: Places, results: Path) -> None:
     (results / "honest").rename(results / "mmm")
     for name in ("aaa", "zzz"):
         forge(places, results / name, model=f"evil/{name}")

@@ -169,9 +169,7 @@ def test_every_metric_hash_model_and_page_of_the_result_goes_out(honest: Made, p
         assert (details["dataset_sha256"], details["version"]) == (manifest["content_sha256"], manifest["version"])
 
 
-def test_rows_are_the_verdicts_of_a_plain_loop_and_the_same_elsewhere(
-    honest: Made, places: Places, tmp_path: Path
-) -> None:
+def test_rows_are_the_verdicts_of_a_plain_loop_and_the_same_again(honest: Made, places: Places, tmp_path: Path) -> None:
     records = pyarrow.parquet.read_table(places.honest / "records.parquet").to_pylist()
     assert len(honest.rows) == len(records) == 200
     right = []

@@ -187,7 +187,7 @@ def kept(*places: int) -> Change:
     ],
     ids=["honest", "other-text", "turned", "half", "easier"],
 )
-def test_what_is_scored_after_a_text_follows_from_it(
+def test_options_after_a_text_follow_from_it(
     reasoned: Places, tmp_path: Path, change: Change, said: str | None
 ) -> None:
     assert {len(record.exchanges) for record in read_records(reasoned.honest / "records.parquet")} == {4}
@@ -219,9 +219,7 @@ CLAIMED: dict[str, tuple[Forged, str]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("forged", "said"), CLAIMED.values(), ids=CLAIMED)
-def test_a_result_whose_model_nobody_here_can_identify_is_a_claim(
-    places: Places, tmp_path: Path, forged: Forged, said: str
-) -> None:
+def test_a_model_that_nobody_can_identify_is_a_claim(places: Places, tmp_path: Path, forged: Forged, said: str) -> None:
     found = verdict(forge(places, tmp_path / "results" / "aaa", **forged), places)
     assert (found.state, found.provenance) == ("accepted with warnings", "reported")
     assert said in " ".join(found.warnings)

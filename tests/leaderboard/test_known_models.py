@@ -87,9 +87,7 @@ def board_of(dataset: Path, config: str, root: Path, models: Mapping[str, Knowle
 
 
 @pytest.mark.parametrize("source", ["made", "type1", "type2"])
-def test_models_come_in_their_order_and_a_position_that_solves_type_2_keeps_none_from_a_rank(
-    source: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
+def test_models_rank_by_knowledge_despite_solvers(source: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     if source == "made":
         made = write_made(tmp_path / "datasets" / "synthbias", {"type2": made_items(400)})
         board = board_of(made, "type2", tmp_path, MODELS)

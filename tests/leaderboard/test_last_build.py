@@ -77,9 +77,7 @@ def test_whatever_changes_is_built_anew(root: Path, change: Callable[[Path], obj
     assert last_build(root).board is None
 
 
-def test_other_options_and_code_and_what_changed_meanwhile_are_built_anew(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_options_and_code_and_later_changes_are_built_anew(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started = last_build(root)
     change_unseen(root / "runs/acme/result.json")
     started.remember(BUILT)

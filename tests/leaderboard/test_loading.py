@@ -135,15 +135,13 @@ CHEATING: dict[str, tuple[Callable[[list[Record]], list[Record]], str]] = {
         lambda records: [records[0], replace(records[1], item_id=records[0].item_id), *records[2:]],
         "row 2: item_id: 'p0000-m' stands in row 1 already",
     ),
-    "another config": (first(config="type1"), "row 1: belongs to type1/test, the signature says type2/test"),
+    "two configs": (lambda all: [*all[:3], replace(all[3], config="type1"), *all[4:]], "row 4: belongs to type1/test,"),
     "a request": (never_asked, "row 1: request_sha256 is not the hash of its prompt and options"),
 }
 
 
 @pytest.mark.parametrize(("change", "said"), CHEATING.values(), ids=CHEATING)
-def test_records_that_do_not_follow_from_answers_are_refused(
-    tmp_path: Path, change: Callable[[list[Record]], list[Record]], said: str
-) -> None:
+def test_forged_records_are_refused(tmp_path: Path, change: Callable[[list[Record]], list[Record]], said: str) -> None:
     records = change(make_records(leaning(0.2, 0.9)))
     write_result(tmp_path / "a", make_result(records, "acme/cheat"), records)
     assert said in reason(tmp_path)

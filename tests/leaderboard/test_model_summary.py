@@ -53,9 +53,7 @@ def whole(models: MadeBoard) -> ModelSummary:
     return summary(models, "acme/even", "acme/worse")
 
 
-def test_every_number_is_the_boards_and_a_difference_turns_with_the_models(
-    models: MadeBoard, whole: ModelSummary
-) -> None:
+def test_every_number_is_the_boards_and_differences_turn_with_models(models: MadeBoard, whole: ModelSummary) -> None:
     profile = present(profile_of(models.board, BENCHMARK))
     identity = models.of("acme/even")[0].result.model.identity_sha256
     (of_benchmark,) = [one for one in summary(models, "acme/even").benchmarks if one.benchmark == BENCHMARK]
@@ -199,9 +197,7 @@ def test_no_name_acts_in_a_card(whole: ModelSummary) -> None:
     assert code.count("```") == 1
 
 
-def test_the_command_writes_the_card_of_a_run_beside_another(
-    whole: ModelSummary, models_root: Path, tmp_path: Path
-) -> None:
+def test_the_command_writes_a_card_beside_another_run(whole: ModelSummary, models_root: Path, tmp_path: Path) -> None:
     (none := tmp_path / "none").mkdir()
     keys = write_keys(tmp_path / "keys", models_root)
     folders = ("--keys", keys, "--results", none, "--datasets", none, "--out", tmp_path / "cards")
@@ -218,9 +214,7 @@ def test_the_command_writes_the_card_of_a_run_beside_another(
     assert all(summary_forms.difference_of(of, measure) in html.unescape(written) for of, measure in measures_of(told))
 
 
-def test_accepted_results_are_verified_only_where_the_model_was_asked_everything(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_accepted_results_are_verified_only_for_whole_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runs, results = tmp_path / "runs", tmp_path / "results"
     write_model(runs, "acme/even", leaning(1.0, 0.1))
     write_model(results, "acme/broken", leaning(1.0, 0.1)).write_text("{")

@@ -90,9 +90,7 @@ def test_a_baseline_has_a_page_but_no_files_and_generated_blocks_are_put_in(stra
         generate(strangers.view, {"audit.md": "# mine"})
 
 
-def test_charts_have_the_colours_of_both_schemes_and_files_are_the_same_again(
-    strangers: MadeBoard, tmp_path: Path
-) -> None:
+def test_charts_have_the_colours_of_both_schemes_and_files_stay_the_same(strangers: MadeBoard, tmp_path: Path) -> None:
     charts = {path: text for path, text in strangers.texts.items() if path.startswith("charts/")}
     assert charts
     for path, text in charts.items():

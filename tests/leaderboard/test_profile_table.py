@@ -87,9 +87,7 @@ def test_the_benchmark_with_most_models_and_models_ranked_most_come_first(table:
         assert values[synthetic.present(column.useless).name] == min(values.values())
 
 
-def test_a_model_that_lacks_a_part_says_so_in_place_of_its_rank_and_the_gate_says_what_baselines_get(
-    tmp_path: Path,
-) -> None:
+def test_a_model_that_lacks_a_part_says_so_in_place_of_its_rank_and_the_gate_what_baselines_get(tmp_path: Path) -> None:
     write_gifi_model(tmp_path, "acme/whole", 0.9, n_templates=8)
     write_gifi_model(tmp_path, "acme/partial", 0.9, tasks=["recognition", "continuation"], n_templates=8)
     made = MadeBoard(tmp_path)

@@ -158,9 +158,7 @@ def board_with(folder: Path, honest: dict[str, Any], forged: list[dict[str, Any]
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("honest", "forged"), TAKEOVERS.values(), ids=TAKEOVERS)
-def test_nobody_takes_the_first_table_over(
-    tmp_path: Path, honest: dict[str, Any], forged: list[dict[str, Any]]
-) -> None:
+def test_nobody_takes_over_the_top_table(tmp_path: Path, honest: dict[str, Any], forged: list[dict[str, Any]]) -> None:
     board = board_with(tmp_path, honest, forged)
     first, profile, front = tables_of(board, "synthbias")[0], profile_of(board, "synthbias"), all_parts(board)[0]
     assert [row.model.id for row in first.ranked] == [*HONEST]

@@ -82,7 +82,7 @@ def here(root: Path) -> Iterator[Publisher]:
         yield Publisher(hub, root)
 
 
-def test_results_of_several_models_lie_side_by_side_and_every_number_there_is_the_result_s(
+def test_results_of_several_models_lie_side_by_side_with_every_number_of_theirs(
     here: Publisher, tmp_path: Path
 ) -> None:
     done = here.publish("small")

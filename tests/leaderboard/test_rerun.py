@@ -108,9 +108,7 @@ def shifted(record: Record, by: float) -> Record:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("by", "n_differing"), [(0.05, 20), (1e-4, 0)])
-def test_invented_answers_are_found_beyond_the_tolerance(
-    world: World, tmp_path: Path, by: float, n_differing: int
-) -> None:
+def test_invented_answers_are_found_beyond_tolerance(world: World, tmp_path: Path, by: float, n_differing: int) -> None:
     def tenth(records: list[Record]) -> list[Record]:
         return [shifted(one, by) if number % 10 == 0 else one for number, one in enumerate(records)]
 
@@ -186,9 +184,7 @@ def accuracy(folder: Path) -> float:
 
 
 @pytest.mark.slow
-def test_small_parts_of_a_suite_are_drawn_as_often_as_large_ones(
-    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_small_parts_are_drawn_as_often_as_large(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = world.forged(tmp_path / "forged", lambda all: [*(shifted(one, 0.05) for one in all[:10]), *all[10:]])
     records = list(read_records(folder / "records.parquet"))
     monkeypatch.setattr(comparisons, "StoredParts", lambda folder, result: [records[:10], records[10:]])

@@ -222,9 +222,7 @@ UNUSABLE: dict[str, tuple[str | None, dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("content", "options", "line"), UNUSABLE.values(), ids=UNUSABLE)
-def test_a_table_that_cannot_be_used_is_one_line_with_the_remedy(
-    tmp_path: Path, content: str | None, options: dict[str, Any], line: str
-) -> None:
+def test_an_unusable_table_is_one_line(tmp_path: Path, content: str | None, options: dict[str, Any], line: str) -> None:
     path = tmp_path / "scores.csv"
     if content is not None:
         path.write_bytes(content.encode("utf-8", "surrogateescape"))

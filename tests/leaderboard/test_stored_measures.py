@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from biasboard.ground import strict_json
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from evaluators.metric import MetricName
@@ -22,10 +21,10 @@ from leaderboard.verify.comparisons import CompleteRuns
 from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.verdicts import load
-from schemas.documents.result import Metric, Result
+from schemas.documents.result import Metric
 from schemas.documents.run_files import ClusterSums
-from schemas.files import contract, row_files
-from schemas.folders.run_folder import read_result
+from schemas.files import row_files
+from schemas.folders.run_folder import read_result, write_result
 from tests.evaluators.label_data import made_dataset
 from tests.leaderboard import forging
 from tests.leaderboard.handed_in import hand_in
@@ -74,13 +73,9 @@ def named(metric: Metric, name: MetricName | None) -> Metric:
     return metric if name is None else replace(metric, name=name.name, version=name.version)
 
 
-def write(folder: Path, result: Result) -> None:
-    strict_json.write(folder / "result.json", contract.dump(result))
-
-
 def change(folder: Path, how: Callable[[Metric], Metric]) -> None:
     result = read_result(folder)
-    write(folder, replace(result, metrics=tuple(map(how, result.metrics))))
+    write_result(folder, replace(result, metrics=tuple(map(how, result.metrics))))
 
 
 def change_overall(folder: Path, name: str, **fields: Any) -> None:
@@ -109,9 +104,7 @@ def test_a_name_is_retired_where_nothing_has_it_now_and_a_traded_one_told_by_its
 
 
 @pytest.mark.slow
-def test_a_result_with_former_names_is_verified_and_scored_as_one_with_present_names(
-    older: Path, book: KeyBook
-) -> None:
+def test_a_result_with_former_names_is_verified_and_scored_as_one_of_present_names(older: Path, book: KeyBook) -> None:
     stored = json.loads((older / "result.json").read_text(encoding="utf-8"))["metrics"]
     assert {"gini_paper", "gini_paper_floor", "gini_paper_bc"} <= {metric["name"] for metric in stored}
     assert not any(metric["name"].startswith("squared_cv") for metric in stored)
@@ -146,7 +139,7 @@ def test_a_value_beside_one_of_the_present_name_is_told_and_does_not_hide_it(old
     result = read_result(older)
     kept = [one for one in result.metrics if one.name != "gini"]
     both = [*kept, *(named(one, GINI) for one in kept if one.name == "gini_paper")]
-    write(older, replace(result, metrics=tuple(both)))
+    write_result(older, replace(result, metrics=tuple(both)))
     change_overall(older, "gini_paper", value=0.123, **HIDDEN)
     verdict = forging.verdict(older, book)
     assert verdict.reason is None
@@ -169,7 +162,7 @@ def test_stored_sums_are_read_under_present_names(older: Path, book: KeyBook, tm
     assert "gini_paper" in {row.metric for row in rows}
     row_files.write_rows(path, rows, ClusterSums)
     sums = replace(result.withheld.sums, sha256=sha256_file(path))
-    write(public, replace(result, withheld=replace(result.withheld, sums=sums)))
+    write_result(public, replace(result, withheld=replace(result.withheld, sums=sums)))
     assert CompleteRuns(older.parent, book, Memory(None)).problem(public) is None
 
 

@@ -163,9 +163,7 @@ def test_a_citation_names_address_and_date_if_they_are_known_and_braces_leave_it
     assert r"a\char123{}b" in cited["title"]
 
 
-def test_the_audit_gives_the_whole_reason_of_each_result_without_a_rank_or_a_table(
-    places: Places, tmp_path: Path
-) -> None:
+def test_the_audit_gives_the_reason_of_each_result_without_a_rank_or_a_table(places: Places, tmp_path: Path) -> None:
     shutil.copytree(places.honest, tmp_path / "honest")
     forge(places, tmp_path / "unknown", constant(0.71), model="acme/unknown", **asking(dataset="elsewhere"))
     forge(places, tmp_path / "slice", lambda records: records[:100], **asking(n_items=100, items_sha256="1" * 64))

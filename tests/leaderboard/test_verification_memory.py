@@ -118,7 +118,7 @@ def link_records(folder: Path) -> None:
     ("change", "said"),
     [(change_result, "the records give"), (one_byte_of_records, "was changed after"), (link_records, "is a link that")],
 )
-def test_a_changed_file_is_not_taken_from_memory(
+def test_changed_files_are_read_again(
     tmp_path: Path, memory: Memory, change: Callable[[Path], None], said: str
 ) -> None:
     path = write_model(tmp_path / "runs", "acme/small", leaning(1.0, 0.5))
@@ -145,9 +145,7 @@ def test_values_of_baselines_are_remembered_too(results: Path, memory: Memory, m
 
 
 @pytest.mark.slow
-def test_what_was_verified_as_an_own_run_is_verified_again_as_that_of_a_stranger(
-    places: Places, tmp_path: Path, memory: Memory
-) -> None:
+def test_an_own_run_is_verified_again_as_that_of_a_stranger(places: Places, tmp_path: Path, memory: Memory) -> None:
     forge(places, tmp_path / "a", of_result=lambda one: replace(one, model=replace(one.model, revision="2")))
     own, foreign = (load([Root(tmp_path, origin)], places.book, memory) for origin in ("local", "accepted"))
     assert len(own.entries) == 1
