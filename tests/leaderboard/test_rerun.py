@@ -331,7 +331,7 @@ def test_honest_answers_agree_and_what_a_log_leaves_open_is_no_statement(world: 
     assert world.again(world.places.honest, 10_000)[0].n_items == 200
     none = (None, None)
     unknown = forging.exchanges_with(option_token_counts=none, n_moved_tokens=None, option_end_logprobs=none)
-    assert world.is_reproduced(world.forged(tmp_path / "log", unknown), 60)
+    assert world.is_reproduced(world.forged(tmp_path / "unknown", unknown), 60)
 
 
 def test_a_missing_dataset_is_an_error(world: World, tmp_path: Path) -> None:
