@@ -110,7 +110,7 @@ PAIR = f"{HEAD}{HE},cook\n{SHE},cook\n"
 NO_SENTENCES: dict[str, tuple[Make, str]] = {
     "no column of sentences": (holding("a,answer\nx,cook\n"), "but 'a', 'answer'; name it: --map sentence=COLUMN"),
     "no column of answers": (holding(f"sentence,note\n{HE},x\n"), "'note'; name one: --map answer=COLUMN"),
-    "another separator": (holding("sentence|answer\nx|cook\n"), "(values are separated by commas, semicolons, tabs)"),
+    "another separator": (holding("sentence|answer\nx|cook\n"), "but 'sentence|answer' alone (values are separated by"),
     "sentences twice": (
         holding(f"sentence,sentence,answer\n{HE},{HE},cook\n"),
         "2 columns named 'sentence' (sentence)",
