@@ -111,10 +111,7 @@ NO_SENTENCES: dict[str, tuple[Make, str]] = {
     "no column of sentences": (holding("a,answer\nx,cook\n"), "but 'a', 'answer'; name it: --map sentence=COLUMN"),
     "no column of answers": (holding(f"sentence,note\n{HE},x\n"), "'note'; name one: --map answer=COLUMN"),
     "another separator": (holding("sentence|answer\nx|cook\n"), "but 'sentence|answer' alone (values are separated by"),
-    "sentences twice": (
-        holding(f"sentence,sentence,answer\n{HE},{HE},cook\n"),
-        "2 columns named 'sentence' (sentence)",
-    ),
+    "column twice": (holding(f"sentence,sentence,answer\n{HE},{HE},cook\n"), "2 columns named 'sentence' (sentence)"),
     "empty": (holding(b""), "is empty; give a CSV file whose first line"),
     "a header of sentences alone": (holding(HEAD), "has a header and no rows; add a row"),
     "a header that stays open": (holding('"text,answer\n'), "its first line is not CSV"),
