@@ -20,7 +20,7 @@ from leaderboard.ranking.boards import assemble
 from leaderboard.verify.comparisons import CompleteRuns
 from leaderboard.verify.entries import TEXTS_ELSEWHERE, Origin
 from leaderboard.verify.verdicts import UNCOMPARED
-from schemas.documents.result import RecordsFile, Result
+from schemas.documents.result import Result, Withheld
 from schemas.documents.run_files import ClusterSums
 from schemas.files import contract, row_files
 from schemas.folders.run_folder import find_runs, read_result
@@ -89,9 +89,9 @@ def change_baselines(folder: Path) -> None:
     change_sums(folder, lambda row: replace(row, n_excluded=row.n_excluded + 1) if row.baseline else row)
 
 
-def withholding(**fields: Any) -> Callable[[Path], None]:
+def withholding(change: Callable[[Withheld], Withheld]) -> Callable[[Path], None]:
     """What changes what a result says of its withheld files."""
-    return lambda folder: rewritten(folder, lambda one: replace(one, withheld=replace(present(one.withheld), **fields)))
+    return lambda folder: rewritten(folder, lambda one: replace(one, withheld=change(present(one.withheld))))
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,12 @@ def withholding(**fields: Any) -> Callable[[Path], None]:
         ),
         ("word_problem", change_baselines, "sums of answer_accuracy differ"),
         # No number depends on these.
-        ("continuation", withholding(scores=None), "withheld.scores is another"),
-        ("continuation", withholding(records=RecordsFile(path="a", sha256="0" * 64, n_rows=1)), "withheld.records is "),
+        ("continuation", withholding(lambda one: replace(one, scores=None)), "withheld.scores is another"),
+        (
+            "continuation",
+            withholding(lambda one: replace(one, records=replace(one.records, sha256="0" * 64))),
+            "withheld.records is another",
+        ),
         ("continuation", lambda at: rewritten(at, lambda one: replace(one, command="another")), "command differs"),
     ],
 )
