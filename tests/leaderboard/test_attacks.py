@@ -308,9 +308,8 @@ def test_rejected_results_harm_no_others_beside_them(places: Places, tmp_path: P
 def test_misleading_statements_are_rejected(places: Places, tmp_path: Path, fields: dict[str, str], said: str) -> None:
     folder = forge(places, tmp_path / "a")
     statement: dict[str, str | None] = {"schema_version": "1.0", "biasboard": "1", "train_data_disclosure": None}
-    statement |= {"contact": "bot@example.org", "model_card": "https://example.org/card"}
-    statement |= {"run_date": "2026-01-01", "submitted": "2026-01-02"}
-    statement |= {"result_sha256": sha256_file(folder / "result.json")}
+    of_run = {"run_date": "2026-01-01", "submitted": "2026-01-02", "result_sha256": sha256_file(folder / "result.json")}
+    statement |= {"contact": "bot@example.org", "model_card": "https://example.org/card", **of_run}
     (folder / "submission.json").write_text(json.dumps(statement))
     assert reason(folder, places) == ""
     (folder / "submission.json").write_text(json.dumps(statement | fields))
