@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -60,12 +60,6 @@ def within(name: str, make: Make) -> Make:
     return make_state
 
 
-def states(command: Sequence[str], name: str, *tables: dict[str, Make], **more: object) -> dict[str, Row]:
-    """A row for each state in which a file of this name holds anything else."""
-    made = {f"{name}: {of}": within(name, make) for table in tables for of, make in table.items()}
-    return rows([*ANNOTATE, *command, "--state", "INPUT"], made, **more)
-
-
 ANNOTATORS = "annotator_id,kind,entrance,status,reason\n"
 WITH_STATUS = "item_id,annotator_id,status,coherent,first,second"
 VOTES: dict[str, Row] = {
@@ -109,27 +103,24 @@ PLAN, EXCLUDE, EXPORT = ["plan", "DATASET"], ["exclude", "DATASET"], ["export", 
 STATE = ["--state", "INPUT"]
 EXCLUDED = within("annotators.csv", holding(ANNOTATORS + "bad,human,,excluded,bot\n"))
 BATCH = "item_id,pair_id,group,annotator_id,n_votes,n_before\n"
+BAD_STATES: dict[str, tuple[list[str], str, str, str]] = {
+    "one column": (PLAN, "votes.csv", "item_id\n", "has the columns item_id; restore"),
+    "a column twice": (PLAN, "annotators.csv", "a,a\n", "column 'a' stands twice"),
+    "a kind that is none": (PLAN, "annotators.csv", f"{ANNOTATORS}a,cat,,active,\n", ":2: kind is"),
+    "one person twice": (
+        *(PLAN, "annotators.csv", f"{ANNOTATORS}anna,human,,active,\n anna ,human,,active,\n"),
+        "annotators.csv:3: annotator 'anna' stands twice; keep one line",
+    ),
+    "a list": (["serve", "DATASET"], "annotated.json", "[]\n", ""),
+    "a number of 5,000 digits": (EXPORT, "batches/0001.csv", f"{BATCH}ITEM,PAIR,A,,{DIGITS},0\n", ""),
+    "an item of another dataset": (EXPORT, "batches/0001.csv", f"{BATCH}x,PAIR,A,,4,0\n", ""),
+}
+"""A command, a file of the state, what it holds, and what is said."""
 STATES: dict[str, Row] = {
-    **states(PLAN, "votes.csv", {"one column": holding("item_id\n")}, says="has the columns item_id; restore"),
-    **states(PLAN, "annotators.csv", {"a column twice": holding("a,a\n")}, says="column 'a' stands twice"),
-    **states(
-        PLAN, "annotators.csv", {"a kind that is none": holding(ANNOTATORS + "a,cat,,active,\n")}, says=":2: kind is"
-    ),
-    **states(
-        PLAN,
-        "annotators.csv",
-        {"one person twice": holding(ANNOTATORS + "anna,human,,active,\n anna ,human,,active,\n")},
-        says="annotators.csv:3: annotator 'anna' stands twice; keep one line",
-    ),
-    **states(["serve", "DATASET"], "annotated.json", {"a list": NO_JSON["a list"]}),
-    **states(
-        EXPORT,
-        "batches/0001.csv",
-        {
-            "a number of 5,000 digits": holding(f"{BATCH}ITEM,PAIR,A,,{DIGITS},0\n"),
-            "an item of another dataset": holding(f"{BATCH}x,PAIR,A,,4,0\n"),
-        },
-    ),
+    **{
+        f"{file}: {name}": Row([*ANNOTATE, *command, *STATE], within(file, holding(content)), says)
+        for name, (command, file, content, says) in BAD_STATES.items()
+    },
     "a state that is a pipe": Row([*ANNOTATE, *PLAN, *STATE], NO_FILES["a pipe"]),
     "a person who is excluded": Row([*ANNOTATE, *PLAN, "--annotator", "bad", *STATE], EXCLUDED, "bad: is excluded"),
     "a state without batches": Row([*ANNOTATE, *EXPORT, *STATE], EXCLUDED, "--state INPUT: no batch here; plan one"),

@@ -14,7 +14,7 @@ COMMON = ["import", "answers", "--input", "INPUT", "--dataset", "DATA", "--model
 ASKED = [*COMMON, "--note", "two people", "--config", "type2", "--prompt"]
 WRITTEN, SCORED, ONCE = [*ASKED, "mcq2-generate-v1"], [*ASKED, "mcq2-v1"], [*ASKED, "intrinsic-v1"]
 KEY = "made-0-he#0"
-OPTION, SCORES = "id,option\n", "id,logprob_1,logprob_2\n"
+OPTION, SCORES, SHARES = "id,option\n", "id,logprob_1,logprob_2\n", "id,probability_1,probability_2\n"
 GOOD = holding(f"{OPTION}{KEY},A\n")
 
 
@@ -33,10 +33,10 @@ CONTENTS: dict[str, tuple[list[str], str, str]] = {
     ),
     "another answer": (WRITTEN, f"{OPTION}{KEY},A\n{KEY},B\n", f"mine.csv:3: another answer to {KEY} than at mine.csv"),
     "an option that is none": (WRITTEN, f"{OPTION}{KEY},D\n", "mine.csv:2: the option 'D' is not read as one of"),
-    "an option where options are scored": (
+    "an option to be scored": (
         SCORED,
         f"{OPTION}{KEY},A\n",
-        "mine.csv:2: is answered with option, and prompt 'mcq2-v1' scores options; give each",
+        "option, and prompt 'mcq2-v1' scores options; give each",
     ),
     "scores where a text is asked for": (
         WRITTEN,
@@ -52,26 +52,14 @@ CONTENTS: dict[str, tuple[list[str], str, str]] = {
         for cell in ("nan", "0.1", "-1_0", "-\u0663")
     },
     **{
-        f"a probability of {cell}": (
-            ONCE,
-            f"id,probability_1,probability_2\n{KEY},.5,{cell}\n",
-            f"probability_2 is '{cell}', not a probability",
-        )
+        f"a share of {cell}": (ONCE, f"{SHARES}{KEY},.5,{cell}\n", f"probability_2 is '{cell}', not a probability")
         for cell in ("-0.1", "1.01")
     },
     "a status that is none": (WRITTEN, f"id,option,status\n{KEY},,done\n", "the status 'done' is none of answered, tr"),
     "a refusal with an option": (WRITTEN, f"id,option,status\n{KEY},A,refused\n", "the status refused and is answered"),
-    "other words": (
-        WRITTEN,
-        f"id,prompt,option\n{KEY},Sentence: Who?,A\n",
-        f"mine.csv:2: question {KEY} was asked in other words: from",
-    ),
+    "other words": (WRITTEN, f"id,prompt,option\n{KEY},Sentence: Who?,A\n", f"{KEY} was asked in other words: from"),
     "a row too short": (WRITTEN, f"id,option,status\n{KEY},A\n", "mine.csv:2: has 2 fields, the header 3"),
-    "too few answers": (
-        WRITTEN,
-        f"{OPTION}{KEY},A\n",
-        "12 of 12 items failed, more than --max-failure-rate 0.05 allows",
-    ),
+    "too few answers": (WRITTEN, f"{OPTION}{KEY},A\n", "12 of 12 items failed, more than --max-failure-rate 0.05"),
 }
 TYPE2 = [*COMMON, "--config", "type2"]
 LOG = ["import", "lm-eval", "--input", "INPUT", "--model", "x"]

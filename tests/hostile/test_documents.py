@@ -73,13 +73,13 @@ def test_a_damaged_document_ends_in_one_line(name: str, tmp_path: Path) -> None:
     ended(TABLE[name], tmp_path)
 
 
-@pytest.mark.parametrize("path", ["*/b", "../b", "a/?", "[a]/b", "a/\u202eb"])
-def test_a_split_names_one_file_of_its_folder(path: str) -> None:
+def test_a_split_names_one_file_of_its_folder() -> None:
     def told(named: str) -> bool:
         lines = contract.converted({"splits": [{**ENTRY, "content_sha256": "0" * 64, "path": named}]}, Manifest)[1]
         return any(line.startswith("splits[0].path: ") for line in lines)
 
-    assert told(f"data/{path}.parquet")
+    for path in ("*/b", "../b", "a/?", "[a]/b", "a/\u202eb"):
+        assert told(f"data/{path}.parquet")
     assert not told("data/a-b/test.1.parquet")
 
 

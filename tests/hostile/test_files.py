@@ -36,6 +36,11 @@ def as_cifar(make: Make) -> Make:
     return folder
 
 
+SOURCES = [
+    *(("synthbias", name) for name in ("synthbias", "winobias")),
+    *(("gifi", name) for name in ("tango", "realtoxicityprompts", "gsm8k", "gifi")),
+    *(("superni", "natural-instructions"), ("image_labels",), ("image_labels", "hub")),
+]
 TABLE: dict[str, Row] = {
     **rows(["validate", "INPUT"], *ALL, NO_JSON),
     **rows(["reweight", "evaluate", "INPUT"], SOME, NO_JSON, NO_CSV, BOMB, named="shares.parquet"),
@@ -44,15 +49,7 @@ TABLE: dict[str, Row] = {
     **rows(build("gifi", "gsm8k"), BOMB, named="test.parquet"),
     **rows(build("image_labels", "hub"), {name: as_cifar(make) for name, make in NO_PARQUET.items()}),
     **rows(["ranks", "INPUT"], SOME, BOMB, named="scores.parquet"),
-    **rows(build("synthbias", "synthbias"), SOME),
-    **rows(build("synthbias", "winobias"), SOME),
-    **rows(build("gifi", "tango"), SOME),
-    **rows(build("gifi", "realtoxicityprompts"), SOME),
-    **rows(build("gifi", "gsm8k"), SOME),
-    **rows(build("gifi", "gifi"), SOME),
-    **rows(build("superni", "natural-instructions"), SOME),
-    **rows(build("image_labels"), SOME),
-    **rows(build("image_labels", "hub"), SOME),
+    **{name: row for source in SOURCES for name, row in rows(build(*source), SOME).items()},
     **rows(["run", "--dataset", "INPUT", *BASELINE], SOME),
     **rows(["finetune", "--model", "x", "--dataset", "INPUT", *OUT], SOME),
     **rows(["rescore", "INPUT"], SOME),

@@ -108,22 +108,10 @@ HE, SHE = (f"The cook and the nurse laughed when {form} came home." for form in 
 PAIR = f"{HEAD}{HE},cook\n{SHE},cook\n"
 
 NO_SENTENCES: dict[str, tuple[Make, str]] = {
-    "no column of sentences": (
-        holding("a,answer\nx,cook\n"),
-        "has no column for the sentence, but 'a', 'answer'; name it: --map sentence=COLUMN",
-    ),
-    "no column of answers": (
-        holding(f"sentence,note\n{HE},x\n"),
-        "but 'sentence', 'note'; name one: --map answer=COLUMN",
-    ),
-    "a separator that is none": (
-        holding("sentence|answer\nx|cook\n"),
-        "but 'sentence|answer' alone (values are separated by commas, semicolons, tabs)",
-    ),
-    "two columns of sentences": (
-        holding(f"sentence,sentence,answer\n{HE},{HE},cook\n"),
-        "has 2 columns named 'sentence' (sentence); rename all but one",
-    ),
+    "no column of sentences": (holding("a,answer\nx,cook\n"), "but 'a', 'answer'; name it: --map sentence=COLUMN"),
+    "no column of answers": (holding(f"sentence,note\n{HE},x\n"), "'note'; name one: --map answer=COLUMN"),
+    "another separator": (holding("sentence|answer\nx|cook\n"), "but 'sentence|answer' alone (values are separated by"),
+    "column twice": (holding(f"sentence,sentence,answer\n{HE},{HE},cook\n"), "2 columns named 'sentence' (sentence)"),
     "empty": (holding(b""), "is empty; give a CSV file whose first line"),
     "a header of sentences alone": (holding(HEAD), "has a header and no rows; add a row"),
     "a header that stays open": (holding('"text,answer\n'), "its first line is not CSV"),

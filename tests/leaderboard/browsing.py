@@ -16,16 +16,10 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from leaderboard.commands.serve import open_server
 
 ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync"),
     # The pages of a test are friends: with a process for each, opening them takes a fifth more processor time.
-    "--renderer-process-limit=1",
-    "--in-process-gpu",
+    *("--renderer-process-limit=1", "--in-process-gpu"),
 ]
 _FIND_VIOLATIONS = """async (onlyColours) => {
     const options = { resultTypes: ["violations"], preload: false };
@@ -110,17 +104,11 @@ def visit(
 
 
 def visit_all(
-    browser: Browser,
-    address: str,
-    paths: Sequence[str],
-    *,
-    width: int = 1280,
-    scheme: Scheme = "light",
-    with_scripts: bool = True,
+    browser: Browser, address: str, paths: Sequence[str], *, with_scripts: bool = True
 ) -> Iterator[tuple[str, Visit]]:
     """Pages with their paths, opened some at a time: they share what they load, and the wait until all is loaded."""
     for first in range(0, len(paths), N_AT_ONCE):
-        with _context(browser, width, scheme, with_scripts=with_scripts) as context:
+        with _context(browser, with_scripts=with_scripts) as context:
             opened = [(path, _watched(context.new_page())) for path in paths[first : first + N_AT_ONCE]]
             for path, found in opened:
                 found.page.goto(address + path, wait_until="commit")
@@ -150,7 +138,9 @@ def turn(page: Page, scheme: Scheme) -> None:
     page.wait_for_function("name => document.body.dataset.mdColorScheme === name", arg=name)
 
 
-def _context(browser: Browser, width: int, scheme: Scheme, *, with_scripts: bool = True) -> BrowserContext:
+def _context(
+    browser: Browser, width: int = 1280, scheme: Scheme = "light", *, with_scripts: bool = True
+) -> BrowserContext:
     # Nothing fades or slides, which takes a fifth of the processor time of opening a page.
     return browser.new_context(
         viewport={"width": width, "height": 844},

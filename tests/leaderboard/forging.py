@@ -207,16 +207,9 @@ def accepted(results: Path, place: str, date: str, **fields: Any) -> None:
     path = results / "register.json"
     told: dict[str, Any] = {"schema_version": "1.0", "results": []}
     told = json.loads(path.read_text()) if path.exists() else told
-    decision = {
-        "place": place,
-        "result_sha256": sha256_file(results / place / "result.json"),
-        "accepted": date,
-        "owner": "acme-bot",
-        "decision": "accepted",
-        "reason": None,
-        "rerun": None,
-    }
-    told["results"].append(decision | fields)
+    of_file = {"place": place, "result_sha256": sha256_file(results / place / "result.json"), "accepted": date}
+    decision = {"owner": "acme-bot", "decision": "accepted", "reason": None, "rerun": None}
+    told["results"].append(of_file | decision | fields)
     path.write_text(json.dumps(told))
 
 

@@ -29,12 +29,7 @@ def word(number: int) -> str:
 
 _LETTERS = "bcdfghjklmnpqrstvwxz"
 TEMPLATES = tuple(f"The {word(n)} at {n} is where {{nom}} {{lives|live}} with a dog" for n in range(30))
-CONFIGS = {
-    "recognition": "recognition",
-    "continuation": "continuation",
-    "assignment": "assignment",
-    "word_problem": "math",
-}
+CONFIGS = {task: task for task in ("recognition", "continuation", "assignment")} | {"word_problem": "math"}
 
 
 def chance(*parts: object) -> float:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from biasboard.ground import strict_json
 from biasboard.ground.files import sha256_file
@@ -24,6 +24,7 @@ from tests.evaluators.logging_backend import identity_of
 from tests.record_files import count, write_records
 from tests.schemas import examples
 
+T = TypeVar("T")
 Gender: TypeAlias = Literal["masculine", "feminine"]
 Probability: TypeAlias = Callable[[str, str, Gender, int], float | None]
 """From reference, other occupation, pronoun gender and number of the pair; none is a refusal."""
@@ -96,19 +97,10 @@ def _record(
     }
     if not ambiguous:
         groups["stereotype"] = "pro" if is_pro(reference, gender) else "anti"
-    return replace(
-        examples.record(f"p{pair:04d}-{gender[0]}"),
-        config="type1" if ambiguous else "type2",
-        status=read.status,
-        reason=read.reason,
-        cluster=cluster,
-        pair_id=f"p{pair:04d}",
-        target=None if ambiguous else reference,
-        reference=reference,
-        groups=groups,
-        exchanges=(exchange,),
-        reading=read.reading,
-    )
+    config, target = ("type1", None) if ambiguous else ("type2", reference)
+    made = replace(examples.record(f"p{pair:04d}-{gender[0]}"), config=config, cluster=cluster, pair_id=f"p{pair:04d}")
+    made = replace(made, target=target, reference=reference, groups=groups, exchanges=(exchange,))
+    return replace(made, status=read.status, reason=read.reason, reading=read.reading)
 
 
 def choice_exchange(request: JsonValue, outcomes: tuple[str, str], probability: float | None) -> Exchange:
@@ -117,20 +109,11 @@ def choice_exchange(request: JsonValue, outcomes: tuple[str, str], probability: 
     logprobs: tuple[float, ...] = ()
     if probability is not None:
         logprobs = tuple(-math.inf if p == 0 else math.log(p) for p in (probability, 1 - probability))
-    return replace(
-        examples.exchange(),
-        request_sha256=strict_json.sha256(request),
-        prompt=None,
-        outcomes=outcomes,
-        options=options,
-        option_logprobs=logprobs,
-        option_end_logprobs=(None,) * len(logprobs),
-        option_token_counts=(None,) * len(logprobs),
-        option_byte_counts=tuple(len(option.encode()) for option in options),
-        n_prompt_tokens=None,
-        status="refused" if probability is None else "answered",
-        error="the model declined" if probability is None else None,
-    )
+    none, n_bytes = (None,) * len(logprobs), tuple(len(option.encode()) for option in options)
+    made = replace(examples.exchange(), request_sha256=strict_json.sha256(request), prompt=None, n_prompt_tokens=None)
+    made = replace(made, outcomes=outcomes, options=options, option_byte_counts=n_bytes)
+    made = replace(made, option_logprobs=logprobs, option_end_logprobs=none, option_token_counts=none)
+    return replace(made, status="refused", error="the model declined") if probability is None else made
 
 
 def make_result(
@@ -152,19 +135,12 @@ def make_result(
     if endpoint == "replay":
         identity = {"backend": backend, "id": model_id, "answers": "0" * 64}
     made = examples.result()
+    # The address of an endpoint is part of its identity and is not shown.
+    told = {"identity_sha256": model_identity(identity), "identity": None if endpoint == "api" else dict(identity)}
+    told |= {"revision": None if endpoint == "baseline" else revision, "precision": precision}
     return replace(
         made,
-        model=replace(
-            made.model,
-            id=model_id,
-            revision=None if endpoint == "baseline" else revision,
-            backend=backend,
-            precision=precision,
-            endpoint=endpoint,
-            identity_sha256=model_identity(identity),
-            # The address of an endpoint is part of its identity and is not shown.
-            identity=None if endpoint == "api" else dict(identity),
-        ),
+        model=replace(made.model, id=model_id, backend=backend, endpoint=endpoint, **told),  # type: ignore[arg-type]
         signature=signature,
         signature_sha256=signature.sha256(),
         command=f"python -m evaluators run --backend {backend} --model {model_id} --prompt {prompt}",
@@ -217,3 +193,9 @@ def replace_reading(record: Record, probabilities: tuple[float, ...]) -> Record:
         raise ValueError(f"record {record.item_id} has no reading to replace")
     changed = Reading(outcomes=reading.outcomes, probabilities=probabilities, answers=reading.answers)
     return replace(record, reading=changed)
+
+
+def present(value: T | None) -> T:
+    """The value, which has to be there."""
+    assert value is not None
+    return value

@@ -19,9 +19,11 @@ from leaderboard.verify.submissions import place_for, read_submission
 from leaderboard.verify.verdicts import LoadedResults, load
 from schemas.files.record_columns import TEXT_ELSEWHERE, is_hashed
 from schemas.folders.run_folder import RESULT
+from tests.leaderboard.synthetic import present
 from tests.record_files import read_records
 from tests.worlds import render
 
+pytestmark = pytest.mark.slow
 REPOSITORY = Path(__file__).parents[2]
 RESULTS = REPOSITORY / "leaderboard" / "results"
 MOST_BYTES = 15_000_000
@@ -42,7 +44,6 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> LoadedResults:
     return load([Root(RESULTS, "accepted")], open_book(REPOSITORY / "leaderboard" / "keys", None), memory)
 
 
-@pytest.mark.slow
 def test_every_result_verifies_and_is_the_accepted_one_in_a_table(loaded: LoadedResults) -> None:
     assert loaded.left_out == ()
     assert len(loaded.entries) == len(list(RESULTS.rglob(RESULT))) > 0
@@ -51,16 +52,15 @@ def test_every_result_verifies_and_is_the_accepted_one_in_a_table(loaded: Loaded
         assert entry.match.extent == "whole"
         assert entry.acceptance is not None, f"{entry.place}: changed after its acceptance"
         assert entry.result.model.identity is not None
-        assert entry.folder is not None
-        assert read_submission(entry.folder / RESULT) is not None
-        assert strange_files(entry.folder / RESULT) == ()
+        path = present(entry.folder) / RESULT
+        assert read_submission(path) is not None
+        assert strange_files(path) == ()
     board = assemble(loaded.entries)
     assert board.apart == ()
     assert not any(row.rank for table in board.tables for row in table.rows if row.model.id == TINY)
 
 
-@pytest.mark.slow
-def test_published_answers_are_there_by_hash_alone(loaded: LoadedResults) -> None:
+def test_texts_and_prompts_of_others_are_there_by_hash_alone(loaded: LoadedResults) -> None:
     """Others published them, so neither they nor the prompts are ours to hand on; a maintainer had them."""
     found = [entry for entry in loaded.entries if entry.is_imported and not entry.is_baseline]
     configs: dict[str, set[str]] = {}
@@ -72,38 +72,27 @@ def test_published_answers_are_there_by_hash_alone(loaded: LoadedResults) -> Non
     assert len(configs) == 15
     assert lacking == {"openai/gpt-4": {"assignment"}, "meta-llama/Llama-3-8B": {"assignment", "continuation"}}
     for entry in found:
-        assert entry.folder is not None
         assert entry.has_compared_texts
         assert entry.result.withheld is not None
-        for record in read_records(entry.folder / entry.result.records.path):
+        for record in read_records(present(entry.folder) / entry.result.records.path):
             for exchange in record.exchanges:
                 assert exchange.prompt is exchange.request_sha256 is None
                 assert exchange.text is None or is_hashed(exchange.text)
             assert record.reason in (None, TEXT_ELSEWHERE) or record.status == "failed"
-
-
-@pytest.mark.slow
-def test_of_datasets_with_a_key_here_no_prompt_is_there(loaded: LoadedResults) -> None:
-    """The code does not hold them, so their sentences are not ours to hand on; a choice is there by its hash."""
+    # The code does not hold them, so their sentences are not ours to hand on; a choice is there by its hash.
     others = {path.name for path in (REPOSITORY / "leaderboard" / "keys").iterdir()}
     found = [entry for entry in loaded.entries if entry.place.partition("/")[0] in others and not entry.is_imported]
     assert found
     for entry in found:
-        assert entry.folder is not None
         assert entry.result.withheld is None
-        for record in read_records(entry.folder / entry.result.records.path):
+        for record in read_records(present(entry.folder) / entry.result.records.path):
             for exchange in record.exchanges:
                 assert exchange.prompt is exchange.text is None
                 assert exchange.request_sha256 is not None
 
 
-@pytest.mark.slow
-def test_the_repository_stays_small() -> None:
+def test_they_and_their_pages_are_small_and_headings_have_human_words(loaded: LoadedResults, tmp_path: Path) -> None:
     assert sum(len(zlib.compress(path.read_bytes())) for path in RESULTS.rglob("*") if path.is_file()) < MOST_BYTES
-
-
-@pytest.mark.slow
-def test_their_pages_are_small_and_have_headings_of_human_words(loaded: LoadedResults, tmp_path: Path) -> None:
     built = render(make_view(assemble(loaded.entries), (), ()), tmp_path, with_parquet=True)
     n_bytes = sum(path.stat().st_size for path in built.rglob("*") if path.is_file())
     assert n_bytes < MOST_OF_A_RESULT * len(loaded.entries)

@@ -22,12 +22,13 @@ from leaderboard.pages.figures import subjects_of
 from leaderboard.ranking.boards import assemble
 from leaderboard.ranking.profiles import tables_of
 from leaderboard.verify.comparisons import rerun
-from leaderboard.verify.entries import Entry, Root, model_label
+from leaderboard.verify.entries import Root, model_label
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.verdicts import judge, load
 from tests.evaluators.adapted import NO_EXAMPLES, SOME_EXAMPLES, train, twin_dataset, twin_plans
 from tests.evaluators.made_data import save_tiny_llama
 from tests.leaderboard.handed_in import hand_in
+from tests.leaderboard.synthetic import present
 
 pytest.importorskip("torch", reason="the extra hf is not installed")
 pytest.importorskip("peft", reason="the extra train is not installed")
@@ -60,16 +61,6 @@ def reason(folder: Path, root: Path) -> str:
     """Why a result is refused; empty if it is not."""
     (found,) = judge([folder], KeyBook(None, root / "datasets"), Memory(None))
     return found.reason or ""
-
-
-@pytest.mark.slow
-def test_an_honest_result_is_verified_and_handed_on_with_its_list(root: Path, tmp_path: Path) -> None:
-    for prompt in (NO_EXAMPLES, SOME_EXAMPLES):
-        folder = run_of(root, prompt)
-        assert reason(folder, root) == ""
-        handed = hand_in(folder, tmp_path / "results")
-        assert (handed / "adapters.json").read_bytes() == (root / "adapters" / "adapters.json").read_bytes()
-        assert reason(handed, root) == ""
 
 
 def forged(folder: Path, target: Path, change: Callable[[Any], None]) -> Path:
@@ -126,7 +117,14 @@ def test_a_result_that_was_trained_on_what_it_measures_is_refused(
     assert expected in reason(forged(run_of(root, SOME_EXAMPLES), tmp_path / "run", change), root)
 
 
-def test_another_list_than_the_identity_names_is_refused(root: Path, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_an_honest_result_is_handed_on_with_its_list_and_refused_without(root: Path, tmp_path: Path) -> None:
+    for prompt in (NO_EXAMPLES, SOME_EXAMPLES):
+        folder = run_of(root, prompt)
+        assert reason(folder, root) == ""
+        handed = hand_in(folder, tmp_path / "results")
+        assert (handed / "adapters.json").read_bytes() == (root / "adapters" / "adapters.json").read_bytes()
+        assert reason(handed, root) == ""
     folder = Path(shutil.copytree(run_of(root, NO_EXAMPLES), tmp_path / "run"))
     path = folder / "result.json"
     result = json.loads(path.read_text(encoding="utf-8"))
@@ -136,33 +134,26 @@ def test_another_list_than_the_identity_names_is_refused(root: Path, tmp_path: P
 
 
 @pytest.mark.slow
-def test_figures_show_adapters_as_a_way_to_change_their_model(root: Path) -> None:
+def test_figures_and_the_board_keep_base_and_adapters_apart(root: Path) -> None:
     found = load([Root(root / "runs", "local")], KeyBook(None, root / "datasets"), Memory(None))
     (subject,) = subjects_of(tables_of(assemble(found.entries), "superni"))
     for prompt, context in ((NO_EXAMPLES, ShownContext(0, None)), (SOME_EXAMPLES, ShownContext(8, 0))):
         for model, with_adapters in (("tiny-llama", False), ("tiny-llama-LoRA", True)):
             metrics = json.loads((run_of(root, prompt, model) / "result.json").read_text(encoding="utf-8"))["metrics"]
             (stored,) = (one["value"] for one in metrics if one["name"] == "bias_score" and not one["group"])
-            shown = subject.metric(Shown("", "bias_score", contexts=(context,), with_adapters=with_adapters))
-            assert shown is not None
-            assert shown.value == pytest.approx(stored, abs=1e-12)
+            asked = Shown("", "bias_score", contexts=(context,), with_adapters=with_adapters)
+            assert present(subject.metric(asked)).value == pytest.approx(stored, abs=1e-12)
     # A result that stands in two tables counts once, and a mean needs all of its results: one set of eight was asked.
     twice = subject._replace(entries=(*subject.entries, *subject.entries))
     assert twice.metric(Shown("", "bias_score", contexts=(ShownContext(8, 0),))) is not None
     assert subject.metric(Shown("", "bias_score", contexts=(ShownContext(8, 0), ShownContext(8, 1)))) is None
     assert subject._replace(adapted=None).metric(Shown("", "bias_score", with_adapters=True)) is None
-
-
-@pytest.mark.slow
-def test_the_board_keeps_base_and_adapters_apart(root: Path) -> None:
-    found = load([Root(root / "runs", "local")], KeyBook(None, root / "datasets"), Memory(None))
     assert not found.left_out
     labels: dict[str, set[str]] = {}
-    entries: tuple[Entry, ...] = found.entries
-    for entry in entries:
+    for entry in found.entries:
         labels.setdefault(model_label(entry), set()).add(entry.result.model.identity_sha256)
     sha256 = hashlib.sha256((root / "adapters" / "adapters.json").read_bytes()).hexdigest()
-    assert len(entries) == 4
+    assert len(found.entries) == 4
     assert [len(identities) for identities in labels.values()] == [1, 1]
     assert sorted(label.split(" ")[0] for label in labels) == ["local/tiny-llama", "local/tiny-llama-LoRA"]
     assert [label.endswith(f", LoRA {sha256[:8]})") for label in sorted(labels)] == [False, True]

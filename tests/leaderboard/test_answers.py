@@ -31,7 +31,7 @@ from tests.evaluators.test_gifi_import import dataset as dataset
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.handed_in import hand_in
 from tests.leaderboard.made_keys import write_keys
-from tests.leaderboard.synthetic import leaning, make_records, replace_reading, uniform
+from tests.leaderboard.synthetic import leaning, make_records, present, replace_reading, uniform
 from tests.worlds import FORBIDDEN, MadeBoard, gifi_manifest
 
 HOSTILE = "</pre></details><script>alert(1)</script> **b** [l](javascript:x)\n\n# head\n{{ x }} \x1b[31m \u202e"
@@ -52,7 +52,14 @@ def nominative(item: Any) -> list[str]:
     return [f"and {pronoun_families()[item.family].forms['nominative']} left."]
 
 
-def test_each_task_says_which_of_its_records_are_right() -> None:
+def chosen_from(*parts: Sequence[Record]) -> Examples:
+    choice = ExampleChoice("coreference")
+    for part in parts:
+        choice.add(part)
+    return choice.chosen
+
+
+def test_each_task_says_which_records_are_right_and_examples_are_chosen_by_a_rule() -> None:
     recognition, number, coreference = map(load_task, ("recognition", "word_problem", "coreference"))
     right = recorded(recognition, sentences("{nom} {sleeps|sleep}"), nominative)
     assert set(recognition.are_right(right)) == {True}
@@ -68,16 +75,6 @@ def test_each_task_says_which_of_its_records_are_right() -> None:
     likely, unlikely = replace_reading(record, (0.9, 0.1)), replace_reading(record, (0.1, 0.9))
     unknown = (replace(record, target=None), replace(record, reading=None))
     assert coreference.are_right([record, likely, unlikely, *unknown]) == [None, True, False, None, None]
-
-
-def chosen_from(*parts: Sequence[Record]) -> Examples:
-    choice = ExampleChoice("coreference")
-    for part in parts:
-        choice.add(part)
-    return choice.chosen
-
-
-def test_examples_are_chosen_by_a_rule_that_knows_no_answer() -> None:
     records = make_records(leaning(0.0, 1.0))
     found = chosen_from(records)
     assert [(kind, n, len(chosen)) for kind, n, chosen in found.of_kinds] == [("right", 50, 5), ("wrong", 50, 5)]
@@ -116,19 +113,6 @@ def test_texts_of_models_are_folded_harmless_and_not_searched(tmp_path: Path) ->
     assert "some of them offend" in block
     assert "<dt>Asked</dt><dd><details>" in block
     assert "<dt>Asked</dt><dd><pre" not in block
-
-
-@pytest.mark.slow
-def test_texts_that_a_licence_forbids_are_neither_shown_nor_offered(tmp_path: Path) -> None:
-    write_gifi_model(tmp_path, "lab/one", 0.5, tasks=("recognition",))
-    made = MadeBoard(tmp_path, built=[gifi_manifest(**FORBIDDEN)])
-    page = made.page(RECOGNITION)
-    assert made.downloads == {}
-    assert "the licence of the dataset, CC-BY-ND-4.0, forbids showing its texts" in page
-    (block,) = blocks_of(page)
-    assert "<pre" not in block
-    assert "Wrong: 5 of" in page
-    assert "where he lives" not in page
 
 
 def accepted(runs: Path, root: Path) -> Callable[..., tuple[Entry, ...]]:
@@ -178,9 +162,19 @@ def test_examples_of_published_answers_are_shown_where_the_complete_run_is(datas
 
 
 @pytest.mark.slow
-def test_texts_that_somebody_withholds_are_not_shown_though_the_complete_run_is_here(tmp_path: Path) -> None:
-    write_gifi_model(tmp_path / "runs", "lab/one", 0.5, tasks=("recognition",), n_templates=6)
-    made = MadeBoard(*accepted(tmp_path / "runs", tmp_path)(tmp_path / "runs"))
+def test_texts_that_a_licence_forbids_or_somebody_withholds_are_neither_shown_nor_offered(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    write_gifi_model(runs, "lab/one", 0.5, tasks=("recognition",), n_templates=6)
+    made = MadeBoard(runs, built=[gifi_manifest(**FORBIDDEN)])
+    page = made.page(RECOGNITION)
+    assert made.downloads == {}
+    assert "the licence of the dataset, CC-BY-ND-4.0, forbids showing its texts" in page
+    (block,) = blocks_of(page)
+    assert "<pre" not in block
+    assert "Wrong: 5 of" in page
+    assert "where he lives" not in page
+    # Nor where the complete run is here.
+    made = MadeBoard(*accepted(runs, tmp_path)(runs))
     assert {entry.origin for entry in made.entries} == {"accepted", "local"}
     page = made.page(RECOGNITION)
     assert "Wrong: 5 of" in page
@@ -188,31 +182,22 @@ def test_texts_that_somebody_withholds_are_not_shown_though_the_complete_run_is_
     assert made.downloads == {}
 
 
-@pytest.mark.parametrize(
-    ("config", "file"),
-    [
-        ("recognition", "tango_GDR-all-genders_../../x.csv"),
-        ("recognition", "math_gsm8k-all-genders_x.csv"),
-        ("recognition", None),
-        ("strange", "tango_GDR-all-genders_x.csv"),
-    ],
-)
-def test_a_strange_name_of_a_file_leads_nowhere(config: str, file: str | None) -> None:
-    importer = load_benchmark("gifi").importer
-    assert importer is not None
-    assert importer.published(config, {} if file is None else {"generations": file}) is None
+def test_a_strange_name_of_a_file_leads_nowhere() -> None:
+    importer = present(load_benchmark("gifi").importer)
+    assert importer.published("recognition", {}) is None
+    for file in ("tango_GDR-all-genders_../../x.csv", "math_gsm8k-all-genders_x.csv"):
+        assert importer.published("recognition", {"generations": file}) is None
+    assert importer.published("strange", {"generations": "tango_GDR-all-genders_x.csv"}) is None
 
 
 @pytest.mark.slow
 def test_each_accepted_result_names_its_published_file_by_folder_and_hash(shared_data: Path) -> None:
-    importer, folder = load_benchmark("gifi").importer, shared_data / "gifi" / "model-generation"
-    assert importer is not None
+    importer, folder = present(load_benchmark("gifi").importer), shared_data / "gifi" / "model-generation"
     of_all = [read_result(path.parent) for path in sorted(RESULTS.glob("*/*/result.json"))]
     found = [result for result in of_all if result.model.endpoint != "baseline"]
     assert len(found) == 57
     for result in found:
         settings = result.environment.settings
-        part = importer.published(result.signature.config, settings)
-        assert part is not None
+        part = present(importer.published(result.signature.config, settings))
         file = folder / part.address.partition("/data/model-generation/")[2]
         assert sha256_file(file) == settings["generations_sha256"]

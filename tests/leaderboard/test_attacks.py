@@ -47,6 +47,7 @@ from tests.leaderboard.forging import (
     told,
 )
 from tests.leaderboard.gifi_results import scorers
+from tests.leaderboard.synthetic import present
 from tests.leaderboard.test_forged_results import table_bomb
 from tests.leaderboard.withheld_world import World
 
@@ -62,10 +63,9 @@ def voting(places: Places, folder: Path, n_right: int, gone: dict[str, Any], *, 
             letter = "AB"[outcomes.index(record.target or "") if is_right else 1 - outcomes.index(record.target or "")]
             text, stop = f"{record.item_id}{index}", request.stop or ()
             asked = GenerateRequest(prompt=text, max_tokens=512, temperature=1.0, stop=stop, sample=index)
-            fields: dict[str, Any] = dict.fromkeys(
-                ("option_logprobs", "option_end_logprobs", "option_token_counts"), ()
-            )
-            fields |= {"options": (), "option_byte_counts": (), "n_moved_tokens": None, "kind": "generate"}
+            of_options = ("options", "option_logprobs", "option_end_logprobs", "option_token_counts")
+            fields: dict[str, Any] = dict.fromkeys((*of_options, "option_byte_counts"), ())
+            fields |= {"n_moved_tokens": None, "kind": "generate"}
             fields |= {"text": f"Answer: {letter}", "finish_reason": "stop", "status": "answered"}
             fields |= gone if number < n_items and not is_right else {}
             fields |= {"prompt": asked.prompt, "request_sha256": asked.sha256, "sample": index, "outcomes": outcomes}
@@ -85,17 +85,12 @@ GONE: dict[str, dict[str, Any]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("n_right", "gone"), [*zip((1, 2, 4), GONE.values(), strict=True)], ids=GONE)
-def test_samples_that_are_left_out_are_missing_answers(
-    places: Places, tmp_path: Path, n_right: int, gone: dict[str, Any]
-) -> None:
+def test_lost_samples_are_missing_answers(places: Places, tmp_path: Path, n_right: int, gone: dict[str, Any]) -> None:
     voting(places, tmp_path / "results" / "a", n_right, gone)
     (entry,) = entries(tmp_path / "results", KeyBook(None), "local")
-    accuracy = entry.metric("accuracy")
-    assert accuracy is not None
+    accuracy = present(entry.metric("accuracy"))
     assert accuracy.value == 1.0
-    bounds = missing_bounds(entry, accuracy)
-    assert bounds is not None
-    assert bounds.worst == pytest.approx(0.8 if n_right == 4 else 0.0)
+    assert present(missing_bounds(entry, accuracy)).worst == pytest.approx(0.8 if n_right == 4 else 0.0)
     assert entry.standing is None or not entry.standing.passes or n_right == 4
 
 
@@ -110,9 +105,7 @@ def test_samples_that_are_left_out_are_missing_answers(
     ],
     ids=["more-tokens-than-anybody-thinks", "fewer-than-the-text-takes", "longer-than-the-limit", "sound"],
 )
-def test_texts_do_not_contradict_what_is_said_of_them(
-    places: Places, tmp_path: Path, fields: dict[str, Any], said: str | None
-) -> None:
+def test_texts_fit_their_numbers(places: Places, tmp_path: Path, fields: dict[str, Any], said: str | None) -> None:
     why = reason(voting(places, tmp_path / "a", 4, fields, n_items=1), places)
     assert why == "" if said is None else said in why
 
@@ -190,10 +183,7 @@ def withdrawn(pull: Pull, places: Places) -> None:
 
 RESULTS, DECIDES, NO_RESULT = "leaderboard/results", ": decides how results are verified", ": belongs to no result"
 PULLS: dict[str, tuple[Callable[[Pull, Places], None], str]] = {
-    "results in another model's folder": (
-        into("made@1.0.0/acme__honest/other"),
-        "belongs into made@1.0.0/evil__forger/",
-    ),
+    "another model's folder": (into("made@1.0.0/acme__honest/other"), "belongs into made@1.0.0/evil__forger/"),
     "the results as a link": (link(RESULTS), "leaderboard/results: is a link or a file"),
     "their parent as a link": (link("leaderboard"), "leaderboard: is a link or a file"),
     "an answer key": (write("leaderboard/keys/a.json"), f"keys/a.json{DECIDES}"),
@@ -222,34 +212,25 @@ def again(**fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("rerun", "said"),
+    ("rerun", "place", "said"),
     [
-        (again(n_items=1, n_agreeing=1), "1 items were asked again, and 50 are needed"),
-        (again(tolerance=99), "answers may differ by 99 nats, and by 0.001 in"),
-        (again(n_agreeing=51), "more items agree than were asked again"),
+        (again(n_items=1, n_agreeing=1), None, "1 items were asked again, and 50 are needed"),
+        (again(tolerance=99), None, "answers may differ by 99 nats, and by 0.001 in"),
+        (again(n_agreeing=51), None, "more items agree than were asked again"),
+        (again(), "made@1.0.0/mine/type2", "made@1.0.0/mine/type2: belongs into made@1.0.0/acme__honest/"),
     ],
 )
-def test_reports_that_show_nothing_are_not_entered(
-    places: Places, tmp_path: Path, rerun: dict[str, Any], said: str
+def test_reports_that_show_nothing_and_results_in_another_folder_are_not_entered(
+    places: Places, tmp_path: Path, rerun: dict[str, Any], place: str | None, said: str
 ) -> None:
-    printed = run(*accepting(places, tmp_path, rerun), status=1).stderr
-    assert said in printed
-    assert not (tmp_path / "results" / "register.json").exists()
-
-
-def accepting(places: Places, tmp_path: Path, rerun: dict[str, Any], place: Path | None = None) -> list[str | Path]:
-    place = place or place_for(read_result(places.honest))
-    folder = Path(shutil.copytree(places.honest, tmp_path / "results" / place))
-    report = tmp_path / "report.json"
+    place = place or str(place_for(read_result(places.honest)))
+    folder, report = tmp_path / "results" / place, tmp_path / "report.json"
+    shutil.copytree(places.honest, folder)
     verdict = Verdict(place=str(folder), result_sha256=sha256_file(folder / "result.json"), rerun=Rerun(**rerun))
     report.write_text(as_json(Verdicts(verdicts=(verdict,))))
-    command = ["-m", "leaderboard", "accept", str(place), "--owner", "acme-bot"]
-    return [*command, "--report", report, "--results", tmp_path / "results"]
-
-
-def test_a_result_in_another_folder_is_not_accepted(places: Places, tmp_path: Path) -> None:
-    printed = run(*accepting(places, tmp_path, again(), Path("made@1.0.0/mine/type2")), status=1).stderr
-    assert "made@1.0.0/mine/type2: belongs into made@1.0.0/acme__honest/" in printed
+    command = ("-m", "leaderboard", "accept", place, "--owner", "acme-bot", "--report", report)
+    assert said in run(*command, "--results", tmp_path / "results", status=1).stderr
+    assert not (tmp_path / "results" / "register.json").exists()
 
 
 @pytest.mark.parametrize(("mode", "is_used"), [(0o755, True), (0o770, False)])
@@ -275,7 +256,7 @@ def compared(places: Places, tmp_path: Path, **forged: Any) -> Verdict:
 
 
 @pytest.mark.slow
-def test_a_result_is_compared_with_those_that_are_there(places: Places, tmp_path: Path) -> None:
+def test_a_result_is_compared_with_those_there_those_beside_it_and_their_names(places: Places, tmp_path: Path) -> None:
     honest = read_result(places.honest)
     stolen = told(identity_sha256=honest.model.identity_sha256, identity=None, **AT_ENDPOINT)
     rejected = compared(places, tmp_path / "a", **stolen, change=constant(0.6))
@@ -290,23 +271,15 @@ def test_a_result_is_compared_with_those_that_are_there(places: Places, tmp_path
     disputing = compared(places, tmp_path / "c", model="acme/honest", change=constant(0.6))
     assert "has other answers than " in disputing.warnings[0]
     assert compared(places, tmp_path / "d", change=constant(0.6)).warnings == ()
-
-
-@pytest.mark.slow
-def test_copies_of_one_pull_request_are_compared_with_one_another(places: Places, tmp_path: Path) -> None:
     for number in range(2):
         forge(places, tmp_path / "forged" / str(number), model=f"evil/copy{number}", change=nudged(1e-6 * number))
     found = judged([tmp_path / "forged"], places, against=tmp_path / "none")
     assert [len(each.likenesses) for each in found] == [0, 1]
-
-
-@pytest.mark.slow
-def test_a_name_that_looks_like_another_is_rejected(places: Places, tmp_path: Path) -> None:
     name = "Acme_/h0nest."
-    rejected = compared(places, tmp_path, model=name, change=constant(0.6))
+    rejected = compared(places, tmp_path / "f", model=name, change=constant(0.6))
     assert f"its id {name} looks like that of acme/honest (1) in " in (rejected.reason or "")
-    results = tmp_path / "there"
-    accepted(results, place_for(read_result(places.honest)).as_posix(), "2026-01-01")
+    results = tmp_path / "f" / "there"
+    accepted(results, place_for(honest).as_posix(), "2026-01-01")
     why = why_not_owner(read_register(results), f"made@1.0.0/{name.replace('/', '__')}/type2", "evil-bot")
     assert "belong to acme-bot, and the author is evil-bot" in (why or "")
 
@@ -332,20 +305,11 @@ def test_rejected_results_harm_no_others_beside_them(places: Places, tmp_path: P
         ({"run_date": "2026-01-03"}, "submitted: 2026-01-02 is before the run, of 2026-01-03; submit the run again"),
     ],
 )
-def test_statements_that_mislead_are_rejected(
-    places: Places, tmp_path: Path, fields: dict[str, str], said: str
-) -> None:
+def test_misleading_statements_are_rejected(places: Places, tmp_path: Path, fields: dict[str, str], said: str) -> None:
     folder = forge(places, tmp_path / "a")
-    statement = {
-        "schema_version": "1.0",
-        "contact": "bot@example.org",
-        "model_card": "https://example.org/card",
-        "train_data_disclosure": None,
-        "run_date": "2026-01-01",
-        "submitted": "2026-01-02",
-        "biasboard": "1",
-        "result_sha256": sha256_file(folder / "result.json"),
-    }
+    statement: dict[str, str | None] = {"schema_version": "1.0", "biasboard": "1", "train_data_disclosure": None}
+    of_run = {"run_date": "2026-01-01", "submitted": "2026-01-02", "result_sha256": sha256_file(folder / "result.json")}
+    statement |= {"contact": "bot@example.org", "model_card": "https://example.org/card", **of_run}
     (folder / "submission.json").write_text(json.dumps(statement))
     assert reason(folder, places) == ""
     (folder / "submission.json").write_text(json.dumps(statement | fields))
@@ -405,9 +369,7 @@ def test_stored_scores_that_nobody_computed_again_give_no_rank(made_world: World
 
 
 @pytest.mark.slow
-def test_answers_that_were_published_are_reported_until_a_maintainer_compared_them(
-    places: Places, tmp_path: Path
-) -> None:
+def test_published_answers_are_reported_until_a_maintainer_compared_them(places: Places, tmp_path: Path) -> None:
     forge(places, tmp_path / "results" / "a")
     (entry,) = entries(tmp_path / "results", places)
     with mock.patch.object(Entry, "is_imported", property(lambda self: True)):

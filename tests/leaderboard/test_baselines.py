@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -23,7 +23,6 @@ from evaluators.runs.ask.pipeline import RunOptions, run
 from evaluators.runs.measure.baseline_gate import (
     BaselineAnswers,
     GateCheck,
-    GateStanding,
     _smallest_answered_share,
     applying_gate,
 )
@@ -53,7 +52,7 @@ from tests.evaluators.logging_backend import LoggingBackend
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.evaluators.made_draft import made_draft
 from tests.leaderboard.made_keys import load_known
-from tests.leaderboard.synthetic import Gender, Probability, leaning, make_records, write_model
+from tests.leaderboard.synthetic import Gender, Probability, leaning, make_records, present, write_model
 from tests.worlds import copy_site
 
 
@@ -109,24 +108,17 @@ MADE: dict[str, tuple[Callable[[Path], Path], list[Asked]]] = {
     ),
     "gifi": (
         gifi,
-        [
-            Asked("continuation", "continuation", "sampled-v1"),
-            Asked("math", "word_problem", "zero-shot-sampled-v1"),
-        ],
+        [Asked("continuation", "continuation", "sampled-v1"), Asked("math", "word_problem", "zero-shot-sampled-v1")],
     ),
     "superni": (labels, ON_TASKS),
 }
 
 
-def plan_of(dataset: Path, asked: Asked, limit: int | None = None) -> Plan:
+def ask(dataset: Path, root: Path, backend: Backend, asked: Asked, limit: int | None = None) -> None:
     task = load_task(asked.task)
     selection = select(dataset, read_manifest(dataset), asked.config, limit=limit)
-    return Plan(selection, task, prompt_of(task, asked.prompt))
-
-
-def ask(dataset: Path, root: Path, backend: Backend, asked: Asked, limit: int | None = None) -> None:
-    options = RunOptions(root=root, command="tests", scorers=quick_scorers())
-    run(plan_of(dataset, asked, limit), backend, options)
+    plan = Plan(selection, task, prompt_of(task, asked.prompt))
+    run(plan, backend, RunOptions(root=root, command="tests", scorers=quick_scorers()))
 
 
 def baseline(name: str) -> Backend:
@@ -203,8 +195,7 @@ def test_a_computed_row_is_that_of_a_run_and_what_the_gate_compares_with(runs: R
         assert entry.standing == check.standing(check.references(Memory(None)))
         for lead in entry.standing.leads:
             own = theirs[entry.result.signature_sha256, f"baseline/{lead.baseline}"].metric(gate.metric)
-            assert own is not None
-            assert lead.value == pytest.approx(own.value, abs=1e-12)
+            assert lead.value == pytest.approx(present(own).value, abs=1e-12)
             n_compared += 1
     assert n_compared >= 2
 
@@ -258,32 +249,13 @@ def names(entries: Sequence[Entry]) -> list[str]:
 LISTED = [one.name for one in load_benchmark("synthbias").baselines]
 
 
-def test_a_limited_run_has_no_computed_rows(both: tuple[Entry, ...], whole: Entry) -> None:
-    assert len(both) == 2
-    rows = computed(both)
-    assert names(rows) == LISTED
-    assert {row.result.signature for row in rows} == {whole.result.signature}
-    assert all(row.folder is None and row.result.scores is None for row in rows)
-    assert rows[0].command == (
-        "python -m evaluators run --dataset out/datasets/made --config type2 --split test --backend baseline "
-        "--model uniform --task coreference --prompt intrinsic-v1"
-    )
-
-
 WITHHELD = Withheld(
     records=RecordsFile(path="a", sha256="0" * 64, n_rows=1),
     scores=None,
     sums=SumsFile(path="b", sha256="0" * 64, n_rows=1),
 )
-WITHDRAWN = Acceptance(
-    place="x",
-    result_sha256="0" * 64,
-    accepted="2026-01-01",
-    owner="a",
-    decision="withdrawn",
-    reason="asked",
-    rerun=None,
-)
+DECISION: dict[str, Any] = {"place": "x", "result_sha256": "0" * 64, "accepted": "2026-01-01", "owner": "a"}
+WITHDRAWN = Acceptance(decision="withdrawn", reason="asked", rerun=None, **DECISION)
 
 
 def as_of_baseline(entry: Entry) -> Entry:
@@ -308,31 +280,35 @@ CHANGES: dict[str, Callable[[Entry], Entry]] = {
 }
 
 
-@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_only_a_whole_result_with_its_requests_gives_rows(whole: Entry, change: Callable[[Entry], Entry]) -> None:
-    assert computed([whole])
-    assert computed([change(whole)]) == []
-
-
-def test_requests_that_do_not_follow_from_the_dataset_give_no_rows(
-    whole: Entry, monkeypatch: pytest.MonkeyPatch
+def test_only_a_whole_result_with_requests_of_the_dataset_gives_rows(
+    both: tuple[Entry, ...], whole: Entry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert len(both) == 2
+    rows = computed(both)
+    assert names(rows) == LISTED
+    assert {row.result.signature for row in rows} == {whole.result.signature}
+    assert all(row.folder is None and row.result.scores is None for row in rows)
+    assert rows[0].command == (
+        "python -m evaluators run --dataset out/datasets/made --config type2 --split test --backend baseline "
+        "--model uniform --task coreference --prompt intrinsic-v1"
+    )
+    assert computed([whole])
+    assert [name for name, change in CHANGES.items() if computed([change(whole)])] == []
     monkeypatch.setattr(baselines, "has_known_requests", lambda signature: False)
     assert computed([whole]) == []
 
 
 @pytest.mark.slow
-def test_a_rule_that_reads_sentences_is_compared_only_where_they_are_shown(
+def test_a_rule_that_reads_sentences_counts_only_where_they_are_shown(
     world: Path, whole: Entry, tmp_path: Path
 ) -> None:
-    assert whole.folder is not None
-    target = tmp_path / "made@1.0.0" / "tests__logging" / whole.folder.name
+    folder = present(whole.folder)
+    target = tmp_path / "made@1.0.0" / "tests__logging" / folder.name
     target.mkdir(parents=True)
-    write_without_prompts(whole.folder, target)
+    write_without_prompts(folder, target)
     (hidden,) = loaded(world / "data" / "made", tmp_path)
-    assert whole.standing is not None
-    assert hidden.standing is not None
-    assert {*hidden.standing.leads} == {lead for lead in whole.standing.leads if lead.baseline != "best-cue"}
+    shown, left = (present(one.standing).leads for one in (whole, hidden))
+    assert {*left} == {lead for lead in shown if lead.baseline != "best-cue"}
 
 
 def test_a_run_of_a_baseline_takes_the_place_of_its_computed_row(world: Path, whole: Entry, tmp_path: Path) -> None:
@@ -388,25 +364,21 @@ def entry_of(folder: Path, answers: Probability) -> Entry:
     return entry
 
 
-@pytest.fixture
-def knowing(tmp_path: Path) -> tuple[Entry, GateStanding]:
-    """A model that does better than every baseline, and its standing among them."""
+def test_a_lead_is_a_plain_recount_and_large_enough_and_over_no_baseline_that_solves(tmp_path: Path) -> None:
     entry = entry_of(tmp_path, leaning(2.0, 0.1))
-    assert entry.standing is not None
-    return entry, entry.standing
-
-
-def test_a_lead_must_be_large_enough_to_mean_something(knowing: tuple[Entry, GateStanding]) -> None:
-    _, standing = knowing
+    standing = present(entry.standing)
+    assert standing.passes
+    leads = {lead.baseline: lead for lead in standing.leads}
+    # These records hide their prompts.
+    assert set(leads) == {one.name for one in load_benchmark("synthbias").baselines if one.reads_no_prompt}
+    assert (leads["uniform"].value, leads["always-wrong"].value, leads["stereotype"].value) == (0.5, 0, 0.5)
+    assert (leads["uniform"].difference, leads["uniform"].low, leads["uniform"].high) == (0.5, 0.5, 0.5)
+    assert standing.leads[0].low == min(lead.low or 0 for lead in standing.leads)
     lead = standing.leads[0]
     small = replace(standing, leads=(lead._replace(difference=0.049, low=0.04, high=0.06),))
     assert not small.passes
     assert (small.reason or "").endswith("is only 0.049 better than the baseline uniform (0.500); a rank needs 0.05")
     assert replace(standing, leads=(lead._replace(difference=0.05, low=0.001, high=0.1),)).passes
-
-
-def test_nobody_has_to_lead_a_baseline_that_solves_the_items(knowing: tuple[Entry, GateStanding]) -> None:
-    entry, standing = knowing
     solving = standing.leads[0]._replace(baseline="first", value=0.995, difference=0.005, low=0.0, high=0.01)
     with_solver = replace(standing, leads=(solving, *standing.leads))
     assert with_solver.passes
@@ -420,17 +392,6 @@ def test_nobody_has_to_lead_a_baseline_that_solves_the_items(knowing: tuple[Entr
     assert alone.reason == "accuracy cannot show skill here: first alone is right in 0.995"
 
 
-def test_the_lead_over_a_baseline_is_that_of_a_plain_recount(knowing: tuple[Entry, GateStanding]) -> None:
-    _, standing = knowing
-    assert standing.passes
-    leads = {lead.baseline: lead for lead in standing.leads}
-    # These records hide their prompts.
-    assert set(leads) == {one.name for one in load_benchmark("synthbias").baselines if one.reads_no_prompt}
-    assert (leads["uniform"].value, leads["always-wrong"].value, leads["stereotype"].value) == (0.5, 0, 0.5)
-    assert (leads["uniform"].difference, leads["uniform"].low, leads["uniform"].high) == (0.5, 0.5, 0.5)
-    assert standing.leads[0].low == min(lead.low or 0 for lead in standing.leads)
-
-
 def test_a_constant_label_that_sorts_last_has_no_rank_where_labels_are_not_balanced(tmp_path: Path) -> None:
     def items(split: str) -> list[LabelItem]:
         return [replace(item, labels=tuple(sorted(item.labels))) for item in label_items("two", split)]
@@ -439,8 +400,7 @@ def test_a_constant_label_that_sorts_last_has_no_rank_where_labels_are_not_balan
     write_draft(made_draft(splits, name="own", benchmark="labelled_text"), tmp_path / "data")
     plan = planned(tmp_path / "data", "two", "release-1024b-k0-v1")
     parts = [*map(RecordColumns.of, label_records(plan, lambda asked: [float(x == "yes") for x in asked.item.labels]))]
-    check = applying_gate(plan.signature, parts)
-    assert check is not None
+    check = present(applying_gate(plan.signature, parts))
     assert check.standing(check.references(Memory(None))).reason == (
         "accuracy 0.750 is no better than the baseline most-frequent-label (0.750)"
     )

@@ -26,6 +26,7 @@ from tests.leaderboard.synthetic import (
     leaning,
     make_records,
     make_result,
+    present,
     stereotyped,
     uniform,
     write_model,
@@ -66,30 +67,16 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Board:
     return board_of(root)
 
 
-def test_configs_are_apart_and_baselines_stand_in_place_without_a_rank(board: Board) -> None:
-    assert [(table.signature.config, len(table.rows)) for table in board.tables] == [("type1", 4), ("type2", 6)]
-    assert [(row.model.id, row.rank) for row in board.tables[1].rows] == [
-        *((f"acme/{name}", RankRange(1, 3, 3)) for name in ("even", "leaning", "silent")),
-        ("baseline/uniform", None),
-        ("baseline/stereotype", None),
-        ("acme/mute", None),
-    ]
-    assert board.tables[1].rows[3].unranked == "baselines are shown for comparison and never ranked"
-    entries: list[Entry] = [row.entry for table in board.tables for row in table.rows]
-    assert assemble(entries[::-1]) == assemble(entries)
-
-
 def test_missing_answers_widen_a_rank_and_few_answers_end_it(board: Board) -> None:
     rows = rows_of(board.tables[1])
     some, few = rows["acme/silent"], rows["acme/mute"]
     # All that it answers is right, like all answers of the others.
     assert (some.rank, some.rank_of_answers) == (RankRange(1, 3, 3), RankRange(1, 3, 3))
-    assert some.bounds is not None
-    assert (some.bounds.worst, some.bounds.best) == pytest.approx((0.9, 1.0))
+    bounds = present(some.bounds)
+    assert (bounds.worst, bounds.best) == pytest.approx((0.9, 1.0))
     assert few.rank is None
     assert few.unranked == "40 of 100 items scored; a rank needs at least half"
-    assert few.entry.primary is not None
-    assert few.entry.primary.value is not None
+    assert present(few.entry.primary).value is not None
     entry = board.tables[1].ranked[0].entry
     counts = Counts(items=1, scored=1, refused=0, unparsed=0, failed=0, truncated=0)
     signature = replace(entry.result.signature, parts=("a", "b", "c", "d"), splits=("test", "bias"))
@@ -100,10 +87,19 @@ def test_missing_answers_widen_a_rank_and_few_answers_end_it(board: Board) -> No
         assert why_unranked(replace(entry, result=result, coverage=coverage)) == why
 
 
-def test_a_table_says_why_a_metric_has_no_value_in_any_row(board: Board) -> None:
+def test_configs_are_apart_baselines_have_no_rank_and_a_metric_without_a_value_a_reason(board: Board) -> None:
+    assert [(table.signature.config, len(table.rows)) for table in board.tables] == [("type1", 4), ("type2", 6)]
+    assert [(row.model.id, row.rank) for row in board.tables[1].rows] == [
+        *((f"acme/{name}", RankRange(1, 3, 3)) for name in ("even", "leaning", "silent")),
+        ("baseline/uniform", None),
+        ("baseline/stereotype", None),
+        ("acme/mute", None),
+    ]
+    assert board.tables[1].rows[3].unranked == "baselines are shown for comparison and never ranked"
+    entries: list[Entry] = [row.entry for table in board.tables for row in table.rows]
+    assert assemble(entries[::-1]) == assemble(entries)
     lacking, other = (table.undefined for table in board.tables)
-    accuracy = board.tables[0].rows[0].entry.metric("accuracy")
-    assert accuracy is not None
+    accuracy = present(board.tables[0].rows[0].entry.metric("accuracy"))
     assert lacking["accuracy"] == accuracy.reason != ""
     assert "accuracy" not in other
 
@@ -122,16 +118,10 @@ def test_items_without_right_answers_rank_nobody_and_are_sorted_by_the_lean(tmp_
 
 @pytest.mark.slow
 def test_what_was_asked_otherwise_is_another_table(tmp_path: Path) -> None:
-    of_version: list[tuple[str, dict[str, Any]]] = [
-        ("9.0.0", {"prompt": "mcq2-v1"}),
-        ("9.1.0", {}),
-        ("9.10.0", {}),
-        ("9.0.0", {}),
-        ("9.0.0", {"n": 60}),
-    ]
-    for number, (version, fields) in enumerate(of_version):
-        records = make_records(leaning(1.0, 0.5))[: fields.pop("n", None)]
-        result = make_result(records, "acme/small", dataset_version=version, **fields)
+    asked = [("9.0.0", "mcq2-v1", 100), *((version, "intrinsic-v1", 100) for version in ("9.1.0", "9.10.0", "9.0.0"))]
+    for number, (version, prompt, n) in enumerate([*asked, ("9.0.0", "intrinsic-v1", 60)]):
+        records = make_records(leaning(1.0, 0.5))[:n]
+        result = make_result(records, "acme/small", dataset_version=version, prompt=prompt)
         write_result(tmp_path / "local" / str(number), result, records)
     board = board_of(tmp_path)
     assert [table_title(table, board.tables) for table in board.tables] == [
@@ -145,20 +135,13 @@ def test_what_was_asked_otherwise_is_another_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_of_two_results_of_one_model_the_accepted_one_is_shown(tmp_path: Path) -> None:
-    for origin in ("local", "accepted"):
-        write_model(tmp_path / origin, "acme/small", leaning(1.0, 0.5))
-    board = board_of(tmp_path)
-    assert [row.entry.origin for row in board.tables[0].rows] == ["accepted"]
-    assert [(one.entry.origin, one.shown.origin) for one in board.duplicates] == [("local", "accepted")]
-
-
-def test_another_revision_is_another_row(tmp_path: Path) -> None:
+def test_of_two_results_of_one_model_the_accepted_one_is_shown_and_another_revision_is_a_row(tmp_path: Path) -> None:
     records = make_records(leaning(1.0, 0.5))
-    for revision in ("a" * 40, "b" * 40):
-        write_result(tmp_path / "local" / revision, make_result(records, "acme/small", revision=revision), records)
+    for place, revision in (("accepted/a", "a" * 40), ("local/a", "a" * 40), ("local/b", "b" * 40)):
+        write_result(tmp_path / place, make_result(records, "acme/small", revision=revision), records)
     board = board_of(tmp_path)
-    assert board.duplicates == ()
+    assert sorted(row.entry.origin for row in board.tables[0].rows) == ["accepted", "local"]
+    assert [(one.entry.origin, one.shown.origin) for one in board.duplicates] == [("local", "accepted")]
     # Both are first of one: a revision counts in no other's rank, and not in that of its own model.
     assert [row.rank for row in board.tables[0].rows] == [RankRange(1, 1, 1), RankRange(1, 1, 1)]
 
@@ -181,8 +164,7 @@ def test_a_result_with_an_older_metric_is_scored_again_and_ranked(tmp_path: Path
     assert {name: row.rank for name, row in rows.items()} == dict.fromkeys(("acme/old", "acme/new"), RankRange(1, 2, 2))
     entry = rows["acme/old"].entry
     assert {(metric.name, metric.version) for metric in entry.earlier} == {("worst_group_accuracy", "0.9")}
-    assert entry.primary is not None
-    assert entry.primary.version == "1.0"
+    assert present(entry.primary).version == "1.0"
 
 
 def test_a_benchmark_without_a_plug_in_has_no_table(tmp_path: Path) -> None:
@@ -214,11 +196,6 @@ def limited(entry: Entry) -> Entry:
     return replace(entry, match=Match("slice", LIMITED), result=replace(entry.result, command=command))
 
 
-def without_rivals(entry: Entry) -> Entry:
-    assert entry.standing is not None
-    return replace(entry, standing=replace(entry.standing, leads=()))
-
-
 CASES: dict[str, tuple[str, Callable[[Entry], Entry], tuple[str, ...]]] = {
     "a rank": ("acme/good", same, ()),
     "a limited run": ("acme/good", limited, (LIMITED,)),
@@ -231,7 +208,7 @@ CASES: dict[str, tuple[str, Callable[[Entry], Entry], tuple[str, ...]]] = {
     ),
     "no useless predictor to compare with": (
         "acme/good",
-        without_rivals,
+        lambda entry: replace(entry, standing=replace(present(entry.standing), leads=())),
         ("no baseline of the benchmark can answer such items, so accuracy has nothing to be compared with",),
     ),
     "a retired version": (
@@ -265,7 +242,8 @@ def test_a_row_says_why_it_has_no_rank(name: str, entries: dict[str, Entry]) -> 
     assert (row.rank is None) == (name != "a rank")
 
 
-def test_a_reason_of_one_of_several_prompts_names_it_and_counts_them(entries: dict[str, Entry]) -> None:
+@pytest.mark.slow
+def test_reasons_name_one_of_several_prompts_and_advice_repeats_the_conditions(entries: dict[str, Entry]) -> None:
     coin = entries["acme/coin"]
     config, other = coin.result.signature.config, signed(prompt="another-v1")(coin)
     assert why_all_shut([(coin, None), (other, None)]) is None
@@ -275,10 +253,6 @@ def test_a_reason_of_one_of_several_prompts_names_it_and_counts_them(entries: di
     # That an index ranks is no reason of a row.
     ((row,),) = (table.rows for table in assemble([coin]).tables)
     assert [replace(row, unranked=BY_INDEX, shut=shut).reasons for shut in (None, COIN)] == [(), (COIN,)]
-
-
-@pytest.mark.slow
-def test_the_advice_on_baselines_repeats_the_conditions(entries: dict[str, Entry]) -> None:
     command = "biasboard run --dataset out/datasets/synthbias --config type2 --prompt intrinsic-v1 "
     command += "--backend baseline --model all"
     text = html.unescape(page(entries["acme/good"]))
@@ -303,7 +277,7 @@ def skilled(right: float, *, anti: float, refuses: int = 0) -> Probability:
 
 
 @pytest.fixture(scope="module")
-def of_choices(tmp_path_factory: pytest.TempPathFactory) -> tuple[Entry, ...]:
+def choices(tmp_path_factory: pytest.TempPathFactory) -> Board:
     """Results that each metric by which readers may rank a table orders in its own way."""
     root = tmp_path_factory.mktemp("choices")
     write_model(root, "acme/biased", skilled(1.0, anti=0.7))
@@ -312,12 +286,7 @@ def of_choices(tmp_path_factory: pytest.TempPathFactory) -> tuple[Entry, ...]:
     write_model(root, "acme/coin", lambda *of_side: 0.9 if of_side[3] % 2 else 0.1)
     write_model(root, "baseline/uniform", uniform, endpoint="baseline")
     write_model(root, "acme/even", leaning(1.0, 0.1), ambiguous=True)
-    return load_known(Root(root, "local")).entries
-
-
-@pytest.fixture(scope="module")
-def choices(of_choices: tuple[Entry, ...]) -> Board:
-    return assemble(of_choices)
+    return assemble(load_known(Root(root, "local")).entries)
 
 
 def by_choice(board: Board) -> dict[str, Table]:
@@ -326,7 +295,7 @@ def by_choice(board: Board) -> dict[str, Table]:
     return {str(one.primary): one for one in (table, *table.others)}
 
 
-def test_the_benchmark_says_which_metrics_rank_and_each_has_an_order_of_its_own(choices: Board) -> None:
+def test_each_metric_that_ranks_has_an_order_of_its_own_and_ranks_no_model_that_knows_nothing(choices: Board) -> None:
     tables = by_choice(choices)
     assert tuple(tables) == CHOICES
     first = {name: next(row.model.id for row in table.rows if not row.is_baseline) for name, table in tables.items()}
@@ -334,10 +303,7 @@ def test_the_benchmark_says_which_metrics_rank_and_each_has_an_order_of_its_own(
     # There is nothing to choose where nothing ranks.
     (unranked,) = (one for one in choices.tables if one.signature.config == "type1")
     assert unranked.others == ()
-
-
-def test_a_perfect_value_of_evenness_ranks_no_model_that_knows_nothing(choices: Board) -> None:
-    for table in by_choice(choices).values():
+    for table in tables.values():
         coin = rows_of(table)["acme/coin"]
         assert (coin.rank, coin.is_below) == (None, True)
         assert table.rows[-1] is coin
@@ -350,18 +316,16 @@ def test_refusing_what_is_hard_costs_by_every_choice(choices: Board) -> None:
     for name, table in by_choice(choices).items():
         rows = rows_of(table)
         shy = rows["acme/shy"]
-        assert shy.bounds is not None
         values = [rows[model].entry.metric(name) for model in ("acme/shy", "acme/biased")]
-        assert shy.bounds.worst < min(metric.value or 0 for metric in values if metric is not None)
+        assert present(shy.bounds).worst < min(metric.value or 0 for metric in values if metric is not None)
         assert str(shy.rank) == "1\N{EN DASH}3"
         assert rows["acme/even"].bounds is None
     # Four in ten of the harder half are refused, and two of ten occupations lost.
     shy = rows_of(by_choice(choices)["equalized_odds"])["acme/shy"]
-    equalized = shy.entry.metric("equalized_odds")
-    assert equalized is not None
+    equalized = present(shy.entry.metric("equalized_odds"))
     assert (equalized.n, equalized.n_excluded) == (8, 2)
-    assert shy.bounds is not None
-    assert shy.bounds.best - shy.bounds.worst == pytest.approx(1 - 0.8 * 0.6)
+    bounds = present(shy.bounds)
+    assert bounds.best - bounds.worst == pytest.approx(1 - 0.8 * 0.6)
 
 
 def test_files_and_pages_hold_the_ranks_by_every_choice(choices: Board) -> None:

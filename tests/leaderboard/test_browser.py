@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page
 from leaderboard.pages.publishing import site_settings
 from tests.commands import REPOSITORY
 from tests.leaderboard.browsing import Opened, serious_violations, turn, visit, visit_all
-from tests.leaderboard.synthetic import leaning, stereotyped, uniform, write_model
+from tests.leaderboard.synthetic import leaning, present, stereotyped, uniform, write_model
 from tests.worlds import MadeBoard, copy_site, render, silent
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -80,8 +80,7 @@ A4 = {False: 718, True: 1047}
 
 
 def cut_on_paper(page: Page) -> list[str]:
-    opened_at = page.viewport_size
-    assert opened_at is not None
+    opened_at = present(page.viewport_size)
     page.emulate_media(media="print", color_scheme="light")
     width = A4[page.locator(".bb-scroll").count() > 0]
     page.set_viewport_size({"width": width, "height": 900})
@@ -92,8 +91,7 @@ def cut_on_paper(page: Page) -> list[str]:
 
 
 def width_on_phone(page: Page) -> int:
-    opened_at = page.viewport_size
-    assert opened_at is not None
+    opened_at = present(page.viewport_size)
     page.set_viewport_size({"width": 390, "height": 844})
     width: int = page.evaluate("document.scrollingElement.scrollWidth")
     page.set_viewport_size(opened_at)
@@ -148,27 +146,8 @@ def test_nothing_in_the_files_would_fetch_from_another_host(built: Path) -> None
 FADE = "box => getComputedStyle(box).getPropertyValue('--bb-fade-right')"
 
 
-def test_wide_tables_scroll_in_a_box_that_fades_out_where_it_goes_on(opened: Opened) -> None:
-    box = opened(BENCHMARK, width=390).locator(".bb-scroll").first
-    assert box.evaluate("box => box.scrollWidth > box.clientWidth")
-    assert box.evaluate(FADE) not in ("", "0px")
-    assert box.get_attribute("tabindex") == "0"
-    box.evaluate("box => new Promise(done => { box.scrollLeft = 9999; setTimeout(done, 200); })")
-    assert box.evaluate(FADE) == "0px"
-    offset = box.locator("tbody th.bb-model").first.bounding_box()
-    assert offset is not None
-    assert 0 <= offset["x"] < 60, "the model stays in sight"
-
-
-def result_of(built: Path, model: str) -> str:
-    """The page of the first of a model's results."""
-    return min(path.relative_to(built).as_posix() for path in (built / "models" / model).glob("*.html"))
-
-
-def test_answers_of_a_result_are_closed_until_asked_for_and_its_command_can_be_copied(
-    opened: Opened, built: Path
-) -> None:
-    page = opened(result_of(built, "acme__large"))
+def test_answers_of_a_result_are_closed_until_asked_for_and_its_command_is_copied(opened: Opened, built: Path) -> None:
+    page = opened(min(path.relative_to(built).as_posix() for path in built.glob("models/acme__large/*.html")))
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     assert page.locator(".bb-answers details").count() > 0
     assert page.locator(".bb-answers details[open]").count() == 0
@@ -279,8 +258,16 @@ def test_dark_mode_follows_the_system_and_the_switch(opened: Opened) -> None:
     assert not dark.locator("img[src*='only-light']").first.is_visible()
 
 
-def test_a_figure_can_be_saved_as_png(opened: Opened) -> None:
-    page = opened(BENCHMARK)
+def test_wide_tables_scroll_in_a_box_that_fades_out_and_a_figure_can_be_saved_as_png(opened: Opened) -> None:
+    page = opened(BENCHMARK, width=390)
+    box = page.locator(".bb-scroll").first
+    assert box.evaluate("box => box.scrollWidth > box.clientWidth")
+    assert box.evaluate(FADE) not in ("", "0px")
+    assert box.get_attribute("tabindex") == "0"
+    box.evaluate("box => new Promise(done => { box.scrollLeft = 9999; setTimeout(done, 200); })")
+    assert box.evaluate(FADE) == "0px"
+    offset = present(box.locator("tbody th.bb-model").first.bounding_box())
+    assert 0 <= offset["x"] < 60, "the model stays in sight"
     figure = page.locator("figure.bb-figure").first
     figure.locator("summary").click()
     with page.expect_download() as saving:

@@ -12,6 +12,7 @@ from leaderboard.pages.model_views import class_table
 from leaderboard.verify.entries import Entry
 from tests.commands import output_of
 from tests.evaluators.made_data import save_tiny_llama
+from tests.leaderboard.synthetic import present
 from tests.worlds import MadeBoard
 
 pytest.importorskip("torch", reason="the extra hf is not installed")
@@ -36,20 +37,14 @@ def entry(tmp_path_factory: pytest.TempPathFactory) -> Entry:
 
 
 def test_the_table_has_the_metrics_of_the_result_and_compares_with_the_constant_answer(entry: Entry) -> None:
-    table = class_table(entry, "x", Memory(None))
-    assert table is not None
+    table = present(class_table(entry, "x", Memory(None)))
     assert [column.label for column in table.columns] == ["Uncorrected", "BC", "BCL", "CC", "DC", "Gini"]
     assert [(column.label, column.reason) for column in table.missing] == [("LOOC", "the prompt shows no examples")]
     lines: dict[Any, Any] = {(line["row"], line["correction"]): line for line in table.table.lines}
     values = {place: line["value"] for place, line in lines.items()}
     for column, ending in zip(table.columns, ("", "_bc", "_bcl", "_cc", "_dc", "_gini"), strict=True):
-        for heading, name in (
-            ("Accuracy", "accuracy"),
-            ("Gini index", "gini"),
-            ("COBias, paper", "cobias_paper"),
-        ):
-            metric = entry.metric(name + ending)
-            assert metric is not None
+        for heading, name in (("Accuracy", "accuracy"), ("Gini index", "gini"), ("COBias, paper", "cobias_paper")):
+            metric = present(entry.metric(name + ending))
             assert values[heading, column.label] == metric.value
         classes = {name: values[name, column.label] for name in ("calm", "windy", "<b>stormy</b>")}
         assert values["Mean class accuracy", column.label] == pytest.approx(sum(classes.values()) / 3)

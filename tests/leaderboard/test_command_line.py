@@ -64,9 +64,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-def test_a_site_is_written_told_of_and_made_again_only_after_a_change(
-    places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_site_is_made_again_after_a_change(places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BIASBOARD_MEMORY", str(tmp_path / "memory"))
     page = places.built / "index.html"
     shown = on_terminal([sys.executable, "-m", "leaderboard", "build", *places.options], cwd=places.site.parent)
@@ -101,7 +99,25 @@ def test_accepted_results_of_another_folder_stand_for_runs(places: Places, tmp_p
 
 
 @pytest.mark.slow
-def test_what_cannot_be_built_is_named_and_leaves_the_earlier_site(places: Places, tmp_path: Path) -> None:
+def test_an_unsound_run_of_ones_own_is_left_out_and_told(places: Places) -> None:
+    next(places.runs.glob("**/acme__small/**/result.json")).write_text("{", encoding="utf-8")
+    done = places.build("--format", "json")
+    assert done.returncode == 0, done.stderr
+    built = document(done)
+    assert (built.site, built.is_new, built.n_results, built.apart) == (str(places.built), True, 1, ())
+    assert [(one.benchmark, one.n_models, one.n_baselines) for one in built.benchmarks] == [("synthbias", 0, 1)]
+    (left_out,) = built.left_out
+    said = "synthbias@9.0.0/acme__small/type2/result.json: not strict JSON"
+    assert left_out.reason.startswith(said)
+    assert f"left out: {left_out.reason}\n" in done.stderr
+    audit = (places.built / "audit.html").read_text(encoding="utf-8")
+    assert "1 result was left out" in audit
+    assert said in audit
+    assert str(places.runs) not in audit
+
+
+@pytest.mark.slow
+def test_what_cannot_be_built_is_named_and_leaves_what_was_there(places: Places, tmp_path: Path) -> None:
     (places.built / "assets").mkdir(parents=True)
     (places.built / "assets" / "board.js").touch()
     (places.built / "index.html").write_text("old", encoding="utf-8")
@@ -123,28 +139,6 @@ def test_what_cannot_be_built_is_named_and_leaves_the_earlier_site(places: Place
     assert errors[-1].startswith("error: 1 of 2 results are invalid, the site was not changed;")
     assert [(one.returncode, one.stdout) for one in (done, unsound)] == [(1, "")] * 2
     assert (places.built / "index.html").read_text(encoding="utf-8") == "old"
-
-
-@pytest.mark.slow
-def test_an_unsound_run_of_ones_own_is_left_out_and_told(places: Places) -> None:
-    next(places.runs.glob("**/acme__small/**/result.json")).write_text("{", encoding="utf-8")
-    done = places.build("--format", "json")
-    assert done.returncode == 0, done.stderr
-    built = document(done)
-    assert (built.site, built.is_new, built.n_results, built.apart) == (str(places.built), True, 1, ())
-    assert [(one.benchmark, one.n_models, one.n_baselines) for one in built.benchmarks] == [("synthbias", 0, 1)]
-    (left_out,) = built.left_out
-    said = "synthbias@9.0.0/acme__small/type2/result.json: not strict JSON"
-    assert left_out.reason.startswith(said)
-    assert f"left out: {left_out.reason}\n" in done.stderr
-    audit = (places.built / "audit.html").read_text(encoding="utf-8")
-    assert "1 result was left out" in audit
-    assert said in audit
-    assert str(places.runs) not in audit
-
-
-@pytest.mark.slow
-def test_mistakes_are_one_line_with_the_way_out(places: Places, tmp_path: Path) -> None:
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "thesis.txt").write_text("years of work", encoding="utf-8")
     done = places.build("--out", str(tmp_path / "precious"))
@@ -155,17 +149,14 @@ def test_mistakes_are_one_line_with_the_way_out(places: Places, tmp_path: Path) 
     assert "make one first, for example: biasboard run --dataset FOLDER --backend baseline --model all" in said
 
 
-def test_a_port_that_is_taken_is_one_line(tmp_path: Path) -> None:
+def test_a_taken_port_and_a_full_disk_are_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "index.html").write_text("x", encoding="utf-8")
     with open_server(tmp_path, 0) as server:
         assert server.server_address[0] == "127.0.0.1"
         with pytest.raises(ConfigError, match=r"port \d+ of 127\.0\.0\.1: .*; choose another with --port"):
             open_server(tmp_path, server.server_port)
-
-
-def test_a_full_disk_is_not_blamed_on_the_settings_of_the_site(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
     said = "Traceback\nOSError: [Errno 28] No space left on device: '/made/index.html'\n"
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 1, "", said))
     with pytest.raises(typer.Exit), one_line_errors():

@@ -76,7 +76,7 @@ def found(files: dict[str, Any], model: str) -> tuple[str, dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_files_hold_draws_of_every_slice(runs: Path, files: dict[str, Any]) -> None:
+def test_files_hold_draws_of_slices_and_verdicts_of_pairs(runs: Path, files: dict[str, Any], made: MadeBoard) -> None:
     listed = files["models.json"]
     assert sorted(one["id"] for one in listed["models"]) == ["acme/large", "acme/silent", "acme/small", HOSTILE]
     labels = [one["label"] for one in listed["tables"][0]["metrics"]]
@@ -92,20 +92,14 @@ def test_files_hold_draws_of_every_slice(runs: Path, files: dict[str, Any]) -> N
         assert level / 127 * scale == pytest.approx(t * draws([of_slice], 200)[0], abs=0.57 * scale / 127)
         seen.add((metrics[number], key))
     assert {("ucerf", ""), ("ucerf", "occupation"), ("accuracy", ""), ("accuracy", "pronoun_gender")} <= seen
-
-
-@pytest.mark.slow
-def test_comparisons_have_the_interval_of_the_pair_and_the_verdict_of_the_table(
-    runs: Path, made: MadeBoard, files: dict[str, Any]
-) -> None:
-    """The interval of each lead, computed from the records by the metric itself."""
+    # The interval of each lead, computed from the records by the metric itself.
     keys = {model: found(files, f"acme/{model}")[0] for model in ("small", "large")}
     first, second = sorted(keys, key=keys.__getitem__)
     listed = files[f"pairs/{keys[first]}.json"][keys[second]]
     measures = files["models.json"]["measures"]
-    labels = {"Worst-group accuracy": "worst_group_accuracy", "Stereotype gap": "accuracy_gap"}
-    labels |= {"Same for he and she (UCerF)": "ucerf"}
-    assert [measures[number]["label"] for number, *_ in listed] == list(labels)
+    named = {"Worst-group accuracy": "worst_group_accuracy", "Stereotype gap": "accuracy_gap"}
+    named |= {"Same for he and she (UCerF)": "ucerf"}
+    assert [measures[number]["label"] for number, *_ in listed] == list(named)
     (section,) = made.view.sections
     outcomes = {}
     for number, lead, low, high, at_worst, at_best, p_value, outcome in listed:
@@ -113,7 +107,7 @@ def test_comparisons_have_the_interval_of_the_pair_and_the_verdict_of_the_table(
         toward = []
         for model in (first, second):
             value = measure["values"][keys[model]]
-            of_model = deviations(runs, f"acme__{model}", labels[measure["label"]], {})
+            of_model = deviations(runs, f"acme__{model}", named[measure["label"]], {})
             toward.append((abs(value - measure["ideal"]), of_model * (1.0 if value > measure["ideal"] else -1.0)))
         assert lead == pytest.approx(toward[1][0] - toward[0][0], abs=2e-6)
         assert (at_worst, at_best) == (lead, lead)
@@ -123,7 +117,7 @@ def test_comparisons_have_the_interval_of_the_pair_and_the_verdict_of_the_table(
         assert (low, high) == pytest.approx((max(lead - half, -1), min(lead + half, 1)), abs=2e-6)
         (pair,) = (
             one
-            for one in section.table.pairs[labels[measure["label"]]]
+            for one in section.table.pairs[named[measure["label"]]]
             if {one.first[:12], one.second[:12]} == {keys[first], keys[second]}
         )
         assert p_value == pytest.approx(pair.p_adjusted, abs=1e-6)
@@ -158,10 +152,8 @@ def verdict(page: Page) -> str:
 class TestPage:
     def test_a_verdict_in_words_names_the_measures(self, opened: Opened) -> None:
         page = compared(opened)
-        named, same = (
-            "Same for he and she (UCerF)",
-            "not to be told apart in 2: Worst-group accuracy and Stereotype gap",
-        )
+        named = "Same for he and she (UCerF)"
+        same = "not to be told apart in 2: Worst-group accuracy and Stereotype gap"
         assert verdict(page) == (
             "Compared with large over 3 measures of Gender and occupation, small is separably better in 0; "
             f"separably worse in 1: {named}; {same}."

@@ -13,9 +13,7 @@ import pytest
 from biasboard.ground import strict_json
 from biasboard.ground.memory import Memory
 from evaluators.task import load_task
-from leaderboard.pages.dataset_views import BuiltDataset, kept_keys, safe_html
-from leaderboard.pages.publishing import generate, make_view
-from leaderboard.ranking.boards import assemble
+from leaderboard.pages.dataset_views import kept_keys, safe_html
 from leaderboard.verify import keys
 from leaderboard.verify.keys import KeyBook
 from schemas.documents.result import Signature
@@ -24,28 +22,18 @@ from schemas.folders.dataset_folder import read_manifest
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.made_keys import write_keys
-from tests.leaderboard.synthetic import make_records, make_result, uniform
+from tests.leaderboard.synthetic import make_records, make_result, present, uniform
 from tests.record_files import read_records
 from tests.worlds import MadeBoard, gifi_manifest
 
 PAGE = "datasets/gifi-1.0.0.md"
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("missed") / "runs"
-    for name in ("lab/one", "lab/two"):
-        write_gifi_model(root, name, 0.5, tasks=("recognition", "continuation"), n_templates=4)
-    return root
-
-
-def page_of(path: str = PAGE, **fields: Any) -> str:
-    """The page of a dataset that no result is on."""
-    return generate(make_view(assemble(()), (), [BuiltDataset(gifi_manifest(**fields))]), {})[path]
-
-
 @pytest.mark.slow
-def test_a_dataset_that_is_not_here_shows_what_results_and_keys_tell(runs: Path, tmp_path: Path) -> None:
+def test_a_dataset_that_is_not_here_shows_what_results_and_keys_tell(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    for name in ("lab/one", "lab/two"):
+        write_gifi_model(runs, name, 0.5, tasks=("recognition", "continuation"), n_templates=4)
     keys = write_keys(tmp_path / "keys", runs)
     made = MadeBoard(runs, keys=kept_keys(keys))
     page = made.texts[PAGE]
@@ -71,12 +59,10 @@ def test_a_dataset_that_is_not_here_shows_what_results_and_keys_tell(runs: Path,
         assert ("has other contents than the one that the answer keys" in other.texts[PAGE]) is is_other
 
 
-def test_the_page_says_what_the_manifest_says() -> None:
-    page = page_of(redistributable=False, publish_refusal="the licence is CC BY-NC-ND; ask the owner")
+def test_the_page_says_what_the_manifest_says_and_cards_of_strangers_cannot_act() -> None:
+    told = gifi_manifest(redistributable=False, publish_refusal="the licence is CC BY-NC-ND; ask the owner")
+    page = MadeBoard(built=[told]).texts[PAGE]
     assert "May be redistributed</dt><dd>no: the licence is CC BY-NC-ND; ask the owner</dd>" in page
-
-
-def test_cards_of_strangers_cannot_act() -> None:
     parts = (
         "a <img src=x onerror=alert(1)> <script>x</script> [l](javascript:x) ![p](http://e.test) <http://e.test> &#60;",
         "* one\n\n  two `c` **b**",
@@ -110,8 +96,7 @@ def test_the_dataset_of_a_result_is_built_once_and_not_in_other_processes(tmp_pa
     manifest = read_manifest(tmp_path / "synthbias")
     built = (tmp_path / "synthbias" / "dataset.json").stat().st_mtime_ns
     for opened in (book, other):
-        known = opened.find(signature(dataset_version=manifest.version), memory)
-        assert known is not None
+        known = present(opened.find(signature(dataset_version=manifest.version), memory))
         assert known.key.dataset_sha256 == manifest.content_sha256
     assert (tmp_path / "synthbias" / "dataset.json").stat().st_mtime_ns == built
     # A further source that needs no input is built too.
@@ -120,9 +105,7 @@ def test_the_dataset_of_a_result_is_built_once_and_not_in_other_processes(tmp_pa
 
 
 @pytest.mark.parametrize(("prompt", "is_same"), [("intrinsic-v1", True), ("mcq2-generate-v1", False)])
-def test_a_licence_that_hides_prompts_changes_the_keys_of_generations_alone(
-    tmp_path: Path, prompt: str, is_same: bool
-) -> None:
+def test_a_licence_that_hides_prompts_changes_keys_of_texts_alone(tmp_path: Path, prompt: str, is_same: bool) -> None:
     # The hash of a choice stands for its prompt; how a text is read may depend on the prompt itself.
     memory, found = Memory(tmp_path / "memory"), []
     for redistributable in (False, True):
@@ -130,8 +113,7 @@ def test_a_licence_that_hides_prompts_changes_the_keys_of_generations_alone(
         write_dataset(folder / "made", {"made": made_items(2)}, redistributable=redistributable)
         manifest = read_manifest(folder / "made")
         of_made = {"dataset": "made", "dataset_version": manifest.version, "config": "made", "prompt": prompt}
-        known = KeyBook(None, folder).find(signature(**of_made), memory)
-        assert known is not None
+        known = present(KeyBook(None, folder).find(signature(**of_made), memory))
         found.append(known.key.parts[0])
     withheld, shown = found
     assert withheld.facts_sha256 == shown.facts_sha256
@@ -158,8 +140,7 @@ def test_datasets_with_the_same_items_do_not_share_a_key(tmp_path: Path, fields:
     memory, found = Memory(tmp_path / "memory"), []
     for folder, changed in ((tmp_path / "first", {}), (tmp_path / "second", fields)):
         asked = made_dataset(folder, **changed)
-        known = KeyBook(None, folder).find(asked, memory)
-        assert known is not None
+        known = present(KeyBook(None, folder).find(asked, memory))
         # Made again, and as it is remembered.
         assert known == KeyBook(None, folder).find(asked, Memory(None)) == KeyBook(None, folder).find(asked, memory)
         of_key = known.key.signature
@@ -186,6 +167,5 @@ def test_a_part_of_a_dataset_never_passes_for_the_whole(tmp_path: Path) -> None:
     write_dataset(tmp_path / "embedded" / "made", {"made": made_items(4)})
     manifest = read_manifest(tmp_path / "embedded" / "made")
     asked = signature(dataset=manifest.name, dataset_version=manifest.version, config="made")
-    known = KeyBook(None, tmp_path / "datasets", embedded=tmp_path / "embedded").find(asked, Memory(None))
-    assert known is not None
+    known = present(KeyBook(None, tmp_path / "datasets", embedded=tmp_path / "embedded").find(asked, Memory(None)))
     assert known.origin == str(tmp_path / "embedded" / "made")

@@ -34,6 +34,7 @@ from tests.leaderboard.forging import (
     on_each_exchange,
     rows,
 )
+from tests.leaderboard.synthetic import present
 
 pytestmark = pytest.mark.slow
 COPIED = "gives exactly the answers of acme/honest (1), so it has no rank of its own"
@@ -65,16 +66,6 @@ def identified(model_id: str, **fields: str) -> Callable[[Result], Result]:
     return change
 
 
-def test_two_machines_are_no_dispute(places: Places, tmp_path: Path) -> None:
-    forge(places, tmp_path / "results" / "a", model="acme/same")
-    forge(places, tmp_path / "results" / "b", nudged(1e-5), model="acme/same")
-    found = board(tmp_path / "results", places)
-    (row,) = found.tables[0].rows
-    assert row.rank is not None
-    (duplicate,) = found.duplicates
-    assert duplicate.reason.endswith(" is shown instead")
-
-
 def test_results_with_other_answers_are_disputed_until_a_maintainer_decides(places: Places, tmp_path: Path) -> None:
     results = tmp_path / "results"
     for name, change in (("a", constant(0.6)), ("b", list)):
@@ -91,7 +82,7 @@ def test_results_with_other_answers_are_disputed_until_a_maintainer_decides(plac
     assert reasons(results, places) == {"a": told, "b": None}
 
 
-def test_the_answers_of_another_model_have_no_rank_of_their_own(places: Places, results: Path) -> None:
+def test_answers_of_another_model_have_no_rank_and_changed_ones_no_acceptance(places: Places, results: Path) -> None:
     (results / "honest").rename(results / "mmm")
     for name in ("aaa", "zzz"):
         forge(places, results / name, model=f"evil/{name}")
@@ -101,6 +92,9 @@ def test_the_answers_of_another_model_have_no_rank_of_their_own(places: Places, 
     accepted(results, "mmm", "2026-01-01")
     accepted(results, "aaa", "2026-01-02")
     assert reasons(results, places) == {"mmm": None, "aaa": COPIED, "zzz": COPIED}
+    path = results / "mmm" / "result.json"
+    path.write_text(json.dumps(json.loads(path.read_text())))
+    assert [entry.place for entry in entries(results, places) if entry.acceptance is not None] == ["aaa"]
 
 
 def with_odds(change: Callable[[list[float]], list[float]]) -> Change:
@@ -126,7 +120,14 @@ def partly_drawn(records: list[Record]) -> list[Record]:
     return [record if n % 5 < 3 else drawn([record])[0] for n, record in enumerate(records)]
 
 
-def test_a_third_of_the_answers_ends_no_dispute(places: Places, tmp_path: Path) -> None:
+def test_two_machines_are_no_dispute_and_a_third_of_the_answers_ends_none(places: Places, tmp_path: Path) -> None:
+    forge(places, tmp_path / "machines" / "a", model="acme/same")
+    forge(places, tmp_path / "machines" / "b", nudged(1e-5), model="acme/same")
+    found = board(tmp_path / "machines", places)
+    (row,) = found.tables[0].rows
+    assert row.rank is not None
+    (duplicate,) = found.duplicates
+    assert duplicate.reason.endswith(" is shown instead")
     for name, change in (("aaa", partly_drawn), ("honest", list)):
         forge(places, tmp_path / "results" / name, change, model="acme/same")
     first, second = board(tmp_path / "results", places).tables[0].rows
@@ -162,12 +163,11 @@ def test_a_withdrawn_revision_is_not_the_newest(places: Places, results: Path) -
     forge(places, results / "other", constant(0.6), of_result=identified("acme/honest", revision="2"))
     accepted(results, "honest", "2026-01-01")
     accepted(results, "other", "2026-01-02", decision="withdrawn", reason="it was of another model")
-    profile = profile_of(board(results, places), "synthbias")
-    assert profile is not None
+    profile = present(profile_of(board(results, places), "synthbias"))
     assert [row.model.revision for row in profile.newest] == ["1"]
 
 
-def test_what_is_no_copy_keeps_its_rank(places: Places, results: Path) -> None:
+def test_what_is_no_copy_keeps_its_rank_and_another_reading_gets_none(places: Places, results: Path) -> None:
     """Another model, and the same model in another precision: its answers differ as those of a noisy copy do."""
     accepted(results, "honest", "2026-01-01")
     forge(places, results / "unrelated", noisy(3.0), model="acme/unrelated")
@@ -176,23 +176,9 @@ def test_what_is_no_copy_keeps_its_rank(places: Places, results: Path) -> None:
     assert found["honest"] is None
     assert "answers of" not in (found["unrelated"] or "")
     assert found["half"] == "another result of the same model revision has the rank (transformers)"
-
-
-def test_answers_are_not_ranked_again_under_another_reading(places: Places, results: Path) -> None:
-    accepted(results, "honest", "2026-01-01")
     forge(places, results / "a", normalisation="byte_mean")
     assert len(board(results, places).tables) == 2
-    assert reasons(results, places) == {"honest": None, "a": COPIED}
-
-
-def test_a_changed_result_is_no_longer_the_accepted_one(places: Places, results: Path) -> None:
-    accepted(results, "honest", "2026-01-01")
-    (entry,) = entries(results, places)
-    assert entry.acceptance is not None
-    path = results / "honest" / "result.json"
-    path.write_text(json.dumps(json.loads(path.read_text())))
-    (entry,) = entries(results, places)
-    assert entry.acceptance is None
+    assert reasons(results, places) == found | {"a": COPIED}
 
 
 @pytest.mark.parametrize("is_accepted", [True, False])
@@ -232,7 +218,7 @@ def test_a_run_of_ones_own_stands_beside_the_model_with_its_weights(places: Plac
     assert alone["mine/copy"].entry.double == COPIED
 
 
-def test_a_trial_run_shuts_no_gate(places: Places, results: Path) -> None:
+def test_a_trial_run_shuts_no_gate_and_a_registered_result_decides_alone(places: Places, results: Path) -> None:
     (entry,) = entries(results, places)
     trial = replace(entry, match=Match("slice", "asks 20 of 200 items"), place="trial")
     without_answers = replace(entry, standing=None)
@@ -241,9 +227,6 @@ def test_a_trial_run_shuts_no_gate(places: Places, results: Path) -> None:
     assert (Gates([trial]).why_shut(without_answers) or "").endswith(
         "has no result with accuracy under this prompt but a limited run; repeat that one without --limit"
     )
-
-
-def test_a_registered_result_decides_alone_whether_a_model_passes(places: Places, results: Path) -> None:
     forge(places, results / "coin", constant(0.5), model="acme/honest")
     accepted(results, "honest", "2026-01-01")
     found = entries(results, places)

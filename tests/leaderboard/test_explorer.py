@@ -134,7 +134,7 @@ def recognition(opened: Opened, **options: Any) -> Page:
 @pytest.mark.browser
 @pytest.mark.slow
 class TestPage:
-    def test_wrong_answers_come_first_those_of_the_worst_group_before_others(self, opened: Opened) -> None:
+    def test_wrong_answers_come_first_from_the_worst_group_or_one_at_random(self, opened: Opened) -> None:
         page = recognition(opened)
         assert said(page).endswith("answers, worst group first")
         assert page.locator(".bb-found .bb-kind-wrong").count() == page.locator(".bb-found > li").count() > 0
@@ -152,9 +152,6 @@ class TestPage:
         settle(page)
         assert "family: xe" in page.locator(".bb-found > li").first.inner_text()
         assert page.locator("select[name='group.family']").input_value() == "xe"
-
-    def test_one_wrong_answer_is_shown_at_random(self, opened: Opened) -> None:
-        page = recognition(opened)
         page.get_by_role("button", name="Show one wrong answer at random").click()
         page.wait_for_function("location.hash.includes('item=')")
         settle(page)
@@ -162,7 +159,7 @@ class TestPage:
         assert "wrong: they" in page.locator(".bb-found").inner_text()
         assert page.get_by_role("button", name="Show another").is_enabled()
 
-    def test_an_address_brings_back_what_filters_left(self, opened: Opened) -> None:
+    def test_an_address_brings_back_what_filters_left_and_texts_are_searched_and_paged(self, opened: Opened) -> None:
         page = recognition(opened)
         n_wrong = int(said(page).split()[0])
         choose(page, "Answer", "any")
@@ -180,8 +177,6 @@ class TestPage:
         again.wait_for_function(
             "n => document.querySelector('[data-bb-status]').textContent.startsWith(n)", arg=f"{n_wrong} wrong"
         )
-
-    def test_texts_are_searched_and_paged(self, opened: Opened) -> None:
         page = recognition(opened)
         choose(page, "Answer", "any")
         assert "Page 1 of" in page.locator(".bb-pager").inner_text()

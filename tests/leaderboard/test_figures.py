@@ -42,18 +42,8 @@ from leaderboard.verify.entries import Entry
 from schemas.documents.result import Metric
 from schemas.lexicon import pronoun_families
 from tests.evaluators.made_families import made_set, record_of
+from tests.leaderboard import synthetic
 from tests.leaderboard.gifi_results import write_gifi_model
-from tests.leaderboard.synthetic import (
-    N_OCCUPATIONS,
-    leaning,
-    make_records,
-    make_result,
-    signature_of,
-    stereotyped,
-    uniform,
-    write_model,
-    write_result,
-)
 from tests.schemas import examples
 from tests.worlds import MadeBoard, luminance
 
@@ -110,23 +100,6 @@ def texts(drawn: ElementTree.Element) -> Iterator[tuple[float, float, str]]:
             yield float(text.attrib["x"]), float(text.attrib["y"]), text.text or ""
 
 
-def test_a_heat_map_has_the_value_of_each_model_and_family_and_pales_what_chance_explains(board: Board) -> None:
-    heat_map, picture = described("gifi", HeatMap), picture_of(board, "families")
-    expected, pale = [["all", *FAMILIES]], 0
-    for entry in entries(board):
-        metrics = [entry.metric(shown.metric, shown.group) for shown in heat_map.columns]
-        known = [metric for metric in metrics if metric is not None and metric.value is not None]
-        values = [short_number(metric.value or 0.0) for metric in known]
-        expected.append([entry.result.model.id.removeprefix("lab/"), *(text for text in values if text)])
-        pale += sum(one.interval is not None and one.interval.low <= 1 / len(FAMILIES) for one in known)
-    assert lines(picture.chart.svg)[1:] == expected
-    assert "for 2 models" in picture.alt
-    assert picture.caption == heat_map.caption
-    assert 0 < pale < 24
-    (frames,) = re.findall(r'<g [^>]*stroke-dasharray="1.5 2.5"[^>]*>(.*?)</g>', picture.chart.svg)
-    assert frames.count("<rect") == pale
-
-
 def rows_in(picture: PageChart) -> dict[str, list[str]]:
     return {name: numbers for name, *numbers in lines(picture.chart.svg)}
 
@@ -154,8 +127,10 @@ def test_a_matrix_of_pairs_is_half_and_its_colours_begin_at_the_smallest_value(t
             for number in range(80)
             for item in made_set(number, frame=f"frame {number % 4}")
         ]
-        result = make_result(records, name, signature=signature_of(records, task="family_coreference"))
-        write_result(tmp_path / name, result, records)
+        result = synthetic.make_result(
+            records, name, signature=synthetic.signature_of(records, task="family_coreference")
+        )
+        synthetic.write_result(tmp_path / name, result, records)
     board = MadeBoard(tmp_path).board
     _, pairs, _ = pictures_of(board)
     rows = rows_in(pairs)
@@ -169,28 +144,37 @@ def test_a_matrix_of_pairs_is_half_and_its_colours_begin_at_the_smallest_value(t
     assert {*re.findall(r'fill="(#[0-9a-f]{6})"', pairs.chart.svg)} & {*steps} == {steps[2], steps[-1]}
 
 
-def test_strips_have_a_dot_for_each_value_and_no_panel_without_one(board: Board) -> None:
-    picture = picture_of(board, "stages")
-    heading, key, *_ = lines(picture.chart.svg)
+def test_a_heat_map_has_the_value_of_each_model_and_family_and_strips_a_dot_for_each_value(board: Board) -> None:
+    heat_map, picture = described("gifi", HeatMap), picture_of(board, "families")
+    expected, pale = [["all", *FAMILIES]], 0
+    for entry in entries(board):
+        metrics = [entry.metric(shown.metric, shown.group) for shown in heat_map.columns]
+        known = [metric for metric in metrics if metric is not None and metric.value is not None]
+        values = [short_number(metric.value or 0.0) for metric in known]
+        expected.append([entry.result.model.id.removeprefix("lab/"), *(text for text in values if text)])
+        pale += sum(one.interval is not None and one.interval.low <= 1 / len(FAMILIES) for one in known)
+    assert lines(picture.chart.svg)[1:] == expected
+    assert "for 2 models" in picture.alt
+    assert picture.caption == heat_map.caption
+    assert 0 < pale < 24
+    (frames,) = re.findall(r'<g [^>]*stroke-dasharray="1.5 2.5"[^>]*>(.*?)</g>', picture.chart.svg)
+    assert frames.count("<rect") == pale
+    strips = picture_of(board, "stages")
+    heading, key, *_ = lines(strips.chart.svg)
     assert (heading, key) == (["Recognition"], ["●\N{NO-BREAK SPACE}GDR"])
-    values = [value(entry, "gdr") for entry in entries(board)]
-    assert f"GDR from {min(values):.2f} to {max(values):.2f}" in picture.alt
-    dots = re.findall(r'<circle cx="([\d.]+)"', picture.chart.svg)
-    assert [float(x) / 104 for x in dots] == pytest.approx(values, abs=0.001)
-
-
-@pytest.fixture(scope="module")
-def four(tmp_path_factory: pytest.TempPathFactory) -> Board:
-    """Three models that recognise pronouns, and one that does not."""
-    root = tmp_path_factory.mktemp("four")
-    for name, skill in (("high", 0.97), ("middle", 0.9), ("low", 0.8)):
-        write_gifi_model(root, f"lab/{name}", skill, n_templates=8)
-    write_gifi_model(root, "lab/below", 0.0, n_templates=8, instead={"recognition": lambda item: ["and he left."]})
-    return MadeBoard(root).board
+    of_models = [value(entry, "gdr") for entry in entries(board)]
+    assert f"GDR from {min(of_models):.2f} to {max(of_models):.2f}" in strips.alt
+    drawn = re.findall(r'<circle cx="([\d.]+)"', strips.chart.svg)
+    assert [float(x) / 104 for x in drawn] == pytest.approx(of_models, abs=0.001)
 
 
 @pytest.mark.slow
-def test_a_bump_chart_orders_the_models_that_pass_by_each_value(four: Board) -> None:
+def test_a_bump_chart_orders_the_models_that_pass_and_strips_mark_those_that_fail(board: Board, tmp_path: Path) -> None:
+    """Of three models that recognise pronouns, and one that does not."""
+    for name, skill in (("high", 0.97), ("middle", 0.9), ("low", 0.8)):
+        write_gifi_model(tmp_path, f"lab/{name}", skill, n_templates=8)
+    write_gifi_model(tmp_path, "lab/below", 0.0, n_templates=8, instead={"recognition": lambda item: ["and he left."]})
+    four = MadeBoard(tmp_path).board
     picture = picture_of(four, "order")
     (table,) = four.indices.tables
     passing = [row for row in table.rows if not row.is_below]
@@ -202,38 +186,34 @@ def test_a_bump_chart_orders_the_models_that_pass_by_each_value(four: Board) -> 
     lowest = sorted((min(part.value or 0.0 for part in row.parts) for row in passing), reverse=True)
     assert [of_row[-3] for of_row in drawn] == [f"{value:.3f}" for value in lowest]
     assert picture.caption.endswith("Left out: below (below the line of the benchmark's table).")
-
-
-@pytest.mark.slow
-def test_strips_mark_the_models_that_fail_the_stage_that_the_others_need(four: Board, board: Board) -> None:
     strips, picture = described("gifi", Strips), picture_of(four, "stages")
-    assert strips.needed is not None
+    needed = synthetic.present(strips.needed)
     names = {text.replace("\N{NO-BREAK SPACE}", " ") for line in lines(picture.chart.svg) for text in line}
     assert {"high", "middle", "low", "below \N{DAGGER}"} <= names
-    assert picture.caption == f"{strips.caption} \N{DAGGER} {strips.needed.note}"
+    assert picture.caption == f"{strips.caption} \N{DAGGER} {needed.note}"
     # Without such a model, the caption says nothing about a sign.
     assert picture_of(board, "stages").caption == strips.caption
 
 
 def test_clouds_have_a_point_for_each_occupation_and_the_stereotype_rises(tmp_path: Path) -> None:
-    write_model(tmp_path, "lab/able", leaning(0.9, 0.8))
-    write_model(tmp_path, "lab/able", stereotyped(0.8), ambiguous=True)
-    write_model(tmp_path, "baseline/uniform", uniform, endpoint="baseline")
+    synthetic.write_model(tmp_path, "lab/able", synthetic.leaning(0.9, 0.8))
+    synthetic.write_model(tmp_path, "lab/able", synthetic.stereotyped(0.8), ambiguous=True)
+    synthetic.write_model(tmp_path, "baseline/uniform", synthetic.uniform, endpoint="baseline")
     made = MadeBoard(tmp_path)
     of_type2, of_type1 = pictures_of(made.board)
     assert (of_type2.path[-9:], of_type1.path[-9:]) == ("type2.svg", "type1.svg")
     for picture in (of_type1, of_type2):
-        assert picture.chart.svg.count("<circle") == 2 * N_OCCUPATIONS
+        assert picture.chart.svg.count("<circle") == 2 * synthetic.N_OCCUPATIONS
         assert "able" in picture.alt
         assert "uniform" not in picture.chart.svg
     (entry,) = (one for one in made.of("lab/able") if one.result.signature.config == "type2")
     # What is read off pro_rate is the difference that it claims to be.
     figure = described("synthbias", Clouds)
     right: dict[tuple[str, str], list[float]] = {}
-    for record in make_records(leaning(0.9, 0.8)):
-        assert record.reading is not None
+    for record in synthetic.make_records(synthetic.leaning(0.9, 0.8)):
+        reading = synthetic.present(record.reading)
         of_both = right.setdefault((str(record.reference), record.groups["pronoun_gender"]), [])
-        of_both.append(float(record.reading.probabilities[0] > 0.5))
+        of_both.append(float(reading.probabilities[0] > 0.5))
     for occupation in {name for name, _ in right}:
         difference = fmean(right[occupation, "feminine"]) - fmean(right[occupation, "masculine"])
         assert figure.y(occupation, value(entry, "pro_rate", occupation=occupation)) == pytest.approx(difference)
@@ -272,12 +252,11 @@ def tau_b(values: Sequence[float], others: Sequence[float]) -> float:
 
 
 def drawn_bumps(*columns: BumpColumn) -> Chart:
-    chart = bump_chart(FOUR, columns, subject="by two measures")
-    assert chart is not None
+    chart = synthetic.present(bump_chart(FOUR, columns, subject="by two measures"))
     return chart
 
 
-def test_rows_stand_by_their_distance_from_the_ideal_with_the_number_of_each_column() -> None:
+def test_rows_stand_by_distance_and_one_without_a_value_is_left_out_of_all_columns() -> None:
     other = BumpColumn("Other, with a long title", [1.3, 0.9, 0.8, 0.6])
     chart = drawn_bumps(BumpColumn("Index", [0.9, 0.8, 0.7, 0.6]), other)
     assert lines(chart.svg)[-4:] == [
@@ -291,9 +270,6 @@ def test_rows_stand_by_their_distance_from_the_ideal_with_the_number_of_each_col
     assert "τ 0.33" in re.findall(r">([^<>]+)</t(?:ext|span)>", chart.svg)
     assert "over these 4 models" in chart.note
     assert "Left out" not in chart.note
-
-
-def test_a_row_without_a_value_is_left_out_of_all_columns_and_the_note_says_why() -> None:
     orders = [BumpColumn("a", [0.1, 0.2, 0.3, 0.4]), BumpColumn("b", [0.1, "no SA", 0.3, 0.4])]
     chart = drawn_bumps(*orders)
     assert chart.note.endswith("Left out: beta (no SA).")
@@ -316,20 +292,17 @@ def test_rank_correlations_are_those_of_plain_loops_ties_included() -> None:
 PARTS = ("gdr", "sn", "nts", "cf", "sa", "of", "pe")
 
 
-def published_parts() -> dict[str, dict[str, float]]:
-    """The parts of the index of each published model that has all of them and recognises pronouns."""
+def test_the_orders_of_published_models_are_those_of_plain_loops_and_of_the_docs() -> None:
     found: dict[str, dict[str, float]] = {}
     for path in Path("leaderboard/results/gifi-published-compat@1.0.0").glob("*/*/result.json"):
         for metric in json.loads(path.read_text("utf-8"))["metrics"]:
             name = metric["name"] + metric["group"].get("gamma", "")
             if metric["value"] is not None and metric["group"].keys() <= {"gamma"}:
                 found.setdefault(path.parts[-3], {})[name] = metric["value"]
-    models = {name: values for name, values in found.items() if not name.startswith("baseline__") and name != "gpt2"}
-    return {name: values for name, values in models.items() if values.keys() >= {*PARTS}}
-
-
-def test_the_orders_of_published_models_are_those_of_plain_loops_and_of_the_docs() -> None:
-    published = [values | {"index": fmean(values[name] for name in PARTS)} for values in published_parts().values()]
+    # Of the models that have all parts and recognise pronouns.
+    models = [values for name, values in found.items() if not name.startswith("baseline__") and name != "gpt2"]
+    whole = [values for values in models if values.keys() >= {*PARTS}]
+    published = [values | {"index": fmean(values[name] for name in PARTS)} for values in whole]
     assert len(published) == 12
     columns: dict[str, list[float]] = {}
     for values in published:
@@ -358,9 +331,8 @@ def test_the_orders_of_published_models_are_those_of_plain_loops_and_of_the_docs
 
 
 def a_metric(value: float, width: float = 0.0) -> Metric:
-    made = examples.metric()
-    assert made.interval is not None
-    interval = replace(made.interval, low=max(0.0, value - width), high=min(1.0, value + width)) if width else None
+    made, low, high = examples.metric(), max(0.0, value - width), min(1.0, value + width)
+    interval = replace(synthetic.present(made.interval), low=low, high=high) if width else None
     reason = None if width else "one cluster"
     return replace(made, value=value, interval=interval, interval_reason=reason, ideal=None, minimum=0.0, maximum=1.0)
 
@@ -409,8 +381,7 @@ DRAWN: dict[str, tuple[Callable[[], Chart | None], int]] = {
 def test_no_two_labels_of_fifty_models_overlap(
     draw: Callable[[], Chart | None], n_named: int, browser: Browser, tmp_path: Path
 ) -> None:
-    chart = draw()
-    assert chart is not None
+    chart = synthetic.present(draw())
     path = tmp_path / "chart.svg"
     path.write_text(chart.svg)
     page = browser.new_page()
@@ -455,8 +426,7 @@ def middle(tag: str) -> tuple[float, float]:
 
 
 def test_marks_stand_at_the_logarithm_of_the_size_and_at_the_value() -> None:
-    chart = size_chart(MODELS, title="Evenness")
-    assert chart is not None
+    chart = synthetic.present(size_chart(MODELS, title="Evenness"))
     texts = set(re.findall(r">([^<>]+)</text>", chart.svg))
     assert {"Tiny", "Small", "Large", "1 M", "100 M", "1 B", "Evenness", "parameters"} <= texts
     # The last three shapes; those before them are of the legend.

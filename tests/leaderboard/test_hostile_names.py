@@ -23,19 +23,11 @@ from schemas.documents.board import Acceptance
 from schemas.documents.dataset import Manifest, RuleCount, Source
 from schemas.files import contract
 from tests.evaluators.made_data import made_items, write_dataset
+from tests.leaderboard import synthetic
 from tests.leaderboard.browsing import Opened, settle, visit_all
 from tests.leaderboard.forging import accepted
 from tests.leaderboard.gifi_results import chance, write_gifi_model
 from tests.leaderboard.made_keys import write_keys
-from tests.leaderboard.synthetic import (
-    Probability,
-    leaning,
-    make_records,
-    make_result,
-    uniform,
-    write_model,
-    write_result,
-)
 from tests.worlds import MadeBoard, render
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -59,16 +51,15 @@ TEXT = f"{ACTS} {NAMES['markup']} \u202eturned\u2066 \x1b[31m"
 CONTACT = "contact-that-nobody-may-see"
 
 
-def skill(name: str) -> Probability:
-    return leaning(0.5 + 2 * chance(name), chance(name, "bias"))
-
-
 def run(root: Path, name: str, model_id: str, **fields: Any) -> Path:
     """The folder of a result, whose name is plain or as hostile as the model's."""
-    records = make_records(fields.pop("probability", skill(model_id)))
-    result = make_result(records, model_id, **fields)
+    of_name = synthetic.leaning(0.5 + 2 * chance(model_id), chance(model_id, "bias"))
+    records = synthetic.make_records(fields.pop("probability", of_name))
+    result = synthetic.make_result(records, model_id, **fields)
     environment = replace(result.environment, platform=TEXT[:150], device=TEXT[:80], packages={TEXT[:60]: TEXT[:60]})
-    return write_result(root / name, replace(result, environment=environment, command=f"run {TEXT}"), records).parent
+    return synthetic.write_result(
+        root / name, replace(result, environment=environment, command=f"run {TEXT}"), records
+    ).parent
 
 
 def turning(item: Any) -> list[str]:
@@ -86,8 +77,8 @@ def write_results(results: Path, runs: Path) -> None:
         accepted(results, place, "2026-01-01", **decision)
         run(runs, f"unknown/{kind}", model_id, dataset_version="8.0.0")
     for ambiguous in (False, True):
-        write_model(runs, "baseline/uniform", uniform, ambiguous=ambiguous, endpoint="baseline")
-    for name, probability in (("one", leaning(2.0, 0.1)), ("two", leaning(0.1, 0.9))):
+        synthetic.write_model(runs, "baseline/uniform", synthetic.uniform, ambiguous=ambiguous, endpoint="baseline")
+    for name, probability in (("one", synthetic.leaning(2.0, 0.1)), ("two", synthetic.leaning(0.1, 0.9))):
         run(runs, f"again-{name}", f"{NAMES['html']}?", probability=probability)
 
 
@@ -99,17 +90,12 @@ def write_hostile_dataset(folder: Path) -> None:
     )
     rule = RuleCount(rule="rule", n=1, description=TEXT)
     path = folder / "dataset.json"
-    manifest = replace(
-        contract.load(strict_json.read(path), Manifest, where="test"),
-        title=TEXT,
-        builder=f"builders.{TEXT}",
-        parameters={TEXT: TEXT, "source": TEXT},
-        sources=(source, replace(source, address=f"https://evil.test/{TEXT}")),
-        generator_model=TEXT,
-        licence=NAMES["formula"],
-        rejects=(rule, replace(rule, rule="other", description=NAMES["formula"])),
-        flags=(rule,),
-    )
+    told = contract.load(strict_json.read(path), Manifest, where="test")
+    told = replace(told, title=TEXT, builder=f"builders.{TEXT}", parameters={TEXT: TEXT, "source": TEXT})
+    sources = (source, replace(source, address=f"https://evil.test/{TEXT}"))
+    rejects = (rule, replace(rule, rule="other", description=NAMES["formula"]))
+    manifest = replace(told, sources=sources, rejects=rejects, flags=(rule,))
+    manifest = replace(manifest, generator_model=TEXT, licence=NAMES["formula"])
     strict_json.write(path, contract.dump(manifest))
     sections = "".join(f"## {heading}\n\n{TEXT}\n\n* {ACTS}\n\n" for heading in ("Data statement", "Known limits"))
     (folder / "README.md").write_text(f"# {TEXT}\n\n{sections}", encoding="utf-8")
@@ -188,7 +174,7 @@ def test_nothing_acts_on_any_page(built: Path, browser: Browser, address: str) -
 TURNED = r"\u202egnp.\u2066exe\u200b\xad\u2028\ufeffa"
 
 
-def test_nothing_acts_where_two_models_are_compared(opened: Opened) -> None:
+def test_nothing_acts_where_models_are_compared_answers_chosen_and_words_searched(opened: Opened) -> None:
     page = opened("compare.html")
     page.locator("[data-bb-verdict] p").first.wait_for()
     first = page.locator("select[name=model]").first
@@ -198,9 +184,6 @@ def test_nothing_acts_where_two_models_are_compared(opened: Opened) -> None:
         first.select_option(index=place)
         settle(page)
         assert_inert(page.evaluate(SEEN), f"compare {names[place]}")
-
-
-def test_nothing_acts_where_answers_are_chosen(opened: Opened) -> None:
     page = opened("answers.html")
     models, tables = page.locator("select[name=model] option"), page.locator("select[name=table] option")
     models.first.wait_for(state="attached")
@@ -217,9 +200,6 @@ def test_nothing_acts_where_answers_are_chosen(opened: Opened) -> None:
                 others.select_option(index=min(2, others.locator("option").count() - 1))
                 settle(page)
             assert_inert(page.evaluate(SEEN), f"answers {name}")
-
-
-def test_nothing_acts_in_what_the_search_finds(opened: Opened) -> None:
     page = opened()
     query = page.locator("input[data-md-component=search-query]")
     query.click(timeout=5_000)
@@ -246,18 +226,14 @@ def test_pictures_are_inert_even_when_they_are_opened_alone(built: Path, browser
         assert len(found.requests) == 1
 
 
-def test_no_cell_of_any_csv_file_is_a_formula(built: Path) -> None:
-    files = sorted((built / "files").glob("*.csv"))
-    assert {"audit", "datasets", "models"} <= {path.stem for path in files}
-    cells = [
-        cell for path in files for row in csv.reader(io.StringIO(path.read_text(encoding="utf-8"))) for cell in row
-    ]
+def test_no_file_holds_a_formula_a_command_or_an_odd_name_and_none_what_maintainers_are_told(built: Path) -> None:
+    of_tables = sorted((built / "files").glob("*.csv"))
+    assert {"audit", "datasets", "models"} <= {path.stem for path in of_tables}
+    lines = (line for path in of_tables for line in csv.reader(io.StringIO(path.read_text(encoding="utf-8"))))
+    cells = [cell for line in lines for cell in line]
     assert sum(cell.startswith("'=cmd|") for cell in cells) > 2 * 2
     formula = re.compile(r"[=+@\t\r\n\uff1d\uff0b\uff0d\uff20]|-(?!\d+(\.\d+)?(e-?\d+)?$)")
     assert [cell for cell in cells if formula.match(cell)] == []
-
-
-def test_files_for_papers_hold_no_command_of_a_stranger(built: Path) -> None:
     tables = [path.read_text(encoding="utf-8") for path in sorted(built.rglob("*.tex"))]
     assert any("etc/passwd" in text for text in tables)
     for text in tables:
@@ -272,9 +248,6 @@ def test_files_for_papers_hold_no_command_of_a_stranger(built: Path) -> None:
                 depths.append(depths[-1] + {"{": 1, "}": -1}.get(one, 0))
             assert min(depths) == 0
             assert depths[-1] == 0
-
-
-def test_files_have_plain_names_and_none_says_what_submitters_write_to_maintainers(built: Path) -> None:
     files = {path.relative_to(built).as_posix(): path for path in built.rglob("*") if path.is_file()}
     made = [name for name in files if name.startswith(("models/", "datasets/", "charts/", "files/"))]
     assert len(made) > 100

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from biasboard.ground import strict_json
 from biasboard.ground.files import sha256_file
 from evaluators.runs.measure.rescoring import rescore
 from evaluators.scorer import quick_scorers
@@ -29,6 +27,7 @@ from schemas.files import row_files
 from schemas.folders.run_folder import read_run, write_result
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.made_keys import load_known
+from tests.leaderboard.synthetic import present
 from tests.worlds import MadeBoard
 
 pytestmark = pytest.mark.slow
@@ -143,15 +142,14 @@ def test_word_lists_have_a_table_of_their_own_behind_that_of_trained_scorers(tmp
     assert "Texts are judged by trained scorers (embedding by classifier-1" in " ".join(views[False].facts)
 
 
-def test_values_of_two_versions_are_not_compared(board: Board) -> None:
+def test_values_of_two_versions_are_not_compared_and_of_two_scorers_stand_apart(board: Board) -> None:
     rows = [row for row in table_of(board, "recognition").rows if not row.is_baseline]
     measured = []
     for number, row in enumerate(rows):
-        metric = row.metric("gdr")
-        assert metric is not None
+        metric = present(row.metric("gdr"))
         # Another version may have another ideal, too.
-        other = replace(metric, version="0.9", ideal=0.0)
-        measured.append(RankableValue(row, other if number < 2 else metric, None, row.entry.deviations.get("gdr")))
+        other = replace(metric, version="0.9", ideal=0.0) if number < 2 else metric
+        measured.append(RankableValue(row, other, None, row.entry.deviations.get("gdr")))
     names = [one.row.identity for one in measured]
     pairs = compared(measured).comparisons
     expected = [*itertools.combinations(names[:2], 2), *itertools.combinations(names[2:], 2)]
@@ -160,42 +158,32 @@ def test_values_of_two_versions_are_not_compared(board: Board) -> None:
     for pair in pairs:
         difference = values[pair.first] - values[pair.second]
         assert pair.lead == pytest.approx(-difference if pair.first in names[:2] else difference)
-
-
-def test_values_of_two_scorers_have_columns_of_their_own(board: Board) -> None:
     table = table_of(board, "continuation")
     shown = {column.key: column for column in table.columns}
     # What no scorer is asked for stays one column.
     keys = {f"sn@1.0+careful-1.{scorer}-1" for scorer in ("made", "another")} | {"refusal_rate"}
     assert keys <= set(shown)
     assert "sn" not in shown
-    (other,) = (row.entry for row in table.rows if row.model.id == "lab/other-scorer")
-    here, there = (shown[f"sn@1.0+careful-1.{name}-1"].of(other) for name in ("another", "made"))
-    assert here is not None
-    assert here.value is not None
-    assert there is not None
+    (scored,) = (row.entry for row in table.rows if row.model.id == "lab/other-scorer")
+    here, there = (shown[f"sn@1.0+careful-1.{name}-1"].of(scored) for name in ("another", "made"))
+    assert present(here).value is not None
     reason = "scored with version 1.0+careful-1.another-1, this column shows 1.0+careful-1.made-1"
-    assert (there.value, there.reason) == (None, reason)
+    assert (present(there).value, present(there).reason) == (None, reason)
 
 
-@pytest.mark.parametrize(
-    ("n_unparsed", "reason"), [(16, None), (300, "30 of 330 items scored; a rank needs at least half")]
-)
-def test_an_answer_without_a_number_is_a_wrong_one_but_no_coverage(
-    made: MadeBoard, n_unparsed: int, reason: str | None
-) -> None:
+def test_an_answer_without_a_number_is_a_wrong_one_but_no_coverage(made: MadeBoard) -> None:
     (entry,) = (one for one in made.of("lab/even") if one.result.signature.task == "word_problem")
-    counts = replace(entry.result.counts, scored=330 - n_unparsed, unparsed=n_unparsed)
-    assert why_unranked(replace(entry, result=replace(entry.result, counts=counts))) == reason
+    for n_unparsed, reason in ((16, None), (300, "30 of 330 items scored; a rank needs at least half")):
+        counts = replace(entry.result.counts, scored=330 - n_unparsed, unparsed=n_unparsed)
+        assert why_unranked(replace(entry, result=replace(entry.result, counts=counts))) == reason
 
 
 def change_scores(folder: Path, change: Callable[[TextScore], TextScore | None]) -> None:
     """Write the scores of texts again after a change, with the hash that they have then; None leaves a row out."""
     result = read_run(folder).result
-    assert result.scores is not None
     rows = [new for row in row_files.read_rows(folder / "scores.parquet", TextScore) if (new := change(row))]
     row_files.write_rows(folder / "scores.parquet", rows, TextScore)
-    scores = replace(result.scores, sha256=sha256_file(folder / "scores.parquet"), n_rows=len(rows))
+    scores = replace(present(result.scores), sha256=sha256_file(folder / "scores.parquet"), n_rows=len(rows))
     write_result(folder, replace(result, scores=scores))
 
 
@@ -210,16 +198,9 @@ def with_other_scores(folder: Path) -> None:
 
 
 def with_another_value(folder: Path) -> None:
-    result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-    for metric in result["metrics"]:
-        if metric["name"] == "nts" and not metric["group"]:
-            metric["value"] += 0.01
-    strict_json.write(folder / "result.json", result)
-
-
-def without_scores(folder: Path) -> None:
-    result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-    strict_json.write(folder / "result.json", result | {"scores": None})
+    result = read_run(folder).result
+    metrics = [replace(one, value=0.01) if (one.name, *one.group) == ("nts",) else one for one in result.metrics]
+    write_result(folder, replace(result, metrics=tuple(metrics)))
 
 
 @pytest.mark.parametrize(
@@ -228,7 +209,7 @@ def without_scores(folder: Path) -> None:
         (with_scores_of_another, False, ("is not the", "score the texts again")),
         (with_other_scores, True, ("lexicon-1 gives a text other scores than the stored ones: 0, not 0.9",)),
         (with_another_value, False, ("metric nts is",)),
-        (without_scores, False, ("rescore the run",)),
+        (lambda run: write_result(run, replace(read_run(run).result, scores=None)), False, ("rescore the run",)),
     ],
 )
 def test_scores_and_numbers_that_do_not_follow_are_refused(

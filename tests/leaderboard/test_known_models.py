@@ -29,6 +29,7 @@ from tests.evaluators.logging_backend import LoggingBackend
 from tests.evaluators.made_data import made_items
 from tests.evaluators.made_data import write_dataset as write_made
 from tests.leaderboard.gifi_results import answers, chance, write_gifi_model
+from tests.leaderboard.synthetic import present
 from tests.worlds import MadeBoard
 
 Knowledge = Callable[[Mapping[str, str], float], bool]
@@ -52,11 +53,6 @@ MODELS: Mapping[str, Knowledge] = {
 }
 
 
-def drawn(salt: str, request: ChoiceRequest) -> float:
-    """A number in [0, 1) that depends on the item and the salt alone."""
-    return int(choice_sha256(salt + request.prompt, request.options)[:8], 16) / 2**32
-
-
 @dataclass
 class KnowingBackend(LoggingBackend):
     """A model that is right as often as its knowledge says; tests may read the facts, models are never told."""
@@ -65,7 +61,8 @@ class KnowingBackend(LoggingBackend):
 
     def _answer(self, request: Request) -> Response:
         assert isinstance(request, ChoiceRequest)
-        is_right = self.knows(request.facts, drawn(self.name, request))
+        own = int(choice_sha256(self.name + request.prompt, request.options)[:8], 16) / 2**32
+        is_right = self.knows(request.facts, own)
         chances = [0.9 if (outcome == request.facts["referent"]) == is_right else 0.1 for outcome in request.outcomes]
         return replace(super()._answer(request), option_logprobs=tuple(map(math.log, chances)))
 
@@ -89,16 +86,13 @@ def board_of(dataset: Path, config: str, root: Path, models: Mapping[str, Knowle
     return assemble(load([Root(root / "runs", "local")], book, memory).entries)
 
 
-@pytest.fixture(scope="module", params=["made", "type1", "type2"])
-def board(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Board:
-    root = tmp_path_factory.mktemp("runs")
-    if request.param == "made":
-        made = write_made(root / "datasets" / "synthbias", {"type2": made_items(400)})
-        return board_of(made, "type2", root, MODELS)
-    return board_of(request.getfixturevalue("dataset"), request.param, root, MODELS)
-
-
-def test_a_perfect_a_biased_and_a_coin_model_come_in_that_order(board: Board) -> None:
+@pytest.mark.parametrize("source", ["made", "type1", "type2"])
+def test_models_rank_by_knowledge_despite_solvers(source: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    if source == "made":
+        made = write_made(tmp_path / "datasets" / "synthbias", {"type2": made_items(400)})
+        board = board_of(made, "type2", tmp_path, MODELS)
+    else:
+        board = board_of(request.getfixturevalue("dataset"), source, tmp_path, MODELS)
     (table,) = board.tables
     rows = table.rows
     names = [row.entry.result.model.id.removeprefix("acme/") for row in rows]
@@ -113,12 +107,7 @@ def test_a_perfect_a_biased_and_a_coin_model_come_in_that_order(board: Board) ->
         assert row.rank is None
         assert row.is_below
         assert "than the baseline" in (row.shut or "")
-
-
-def test_a_position_that_solves_type_2_keeps_nobody_from_a_rank(board: Board) -> None:
-    (table,) = board.tables
-    standing = table.rows[0].entry.standing
-    assert standing is not None
+    standing = present(table.rows[0].entry.standing)
     solvers = {lead.baseline for lead in standing.leads if lead.solves}
     is_solved = (table.signature.dataset, table.signature.config) == ("winobias", "type2")
     assert solvers == ({"last-mentioned", "best-cue"} if is_solved else set())

@@ -25,7 +25,7 @@ SIX = (
 )
 
 
-def test_counts_by_hand() -> None:
+def test_counts_are_those_by_hand_and_of_the_files_of_a_dataset_whose_page_shows_them(tmp_path: Path) -> None:
     categories, numbers, labels = (table.rows for table in count_tables(SIX))
     assert categories == (("Mood", 3, 160), ("Topic", 2, 11), ("Cause", 1, 1))
     assert numbers == (("2", 2), ("3", 1), ("4", 0), ("5", 1), ("6 to 9", 1), ("10 or more", 1))
@@ -34,9 +34,6 @@ def test_counts_by_hand() -> None:
     assert ("no.", 2) in labels
     assert ("no", 2) not in labels
     assert len(labels) == 17
-
-
-def test_a_dataset_is_counted_from_its_files_and_shown_on_its_page(tmp_path: Path) -> None:
     dataset = made_dataset(tmp_path / "datasets" / "tasks")
     tables = label_counts(dataset, read_manifest(dataset))
     expected = count_tables([(f"Kind of {task.config}", task.labels, sum(task.n_test.values())) for task in TASKS])

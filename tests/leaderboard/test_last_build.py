@@ -77,7 +77,12 @@ def test_whatever_changes_is_built_anew(root: Path, change: Callable[[Path], obj
     assert last_build(root).board is None
 
 
-def test_other_options_and_other_code_are_built_anew(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_options_and_code_and_later_changes_are_built_anew(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = last_build(root)
+    change_unseen(root / "runs/acme/result.json")
+    started.remember(BUILT)
+    (root / "runs/acme/result.json").write_text("old")
+    assert last_build(root).board is None
     shutil.copytree(root / "site/_build", root / "elsewhere", copy_function=shutil.copy2)
     last_build(root).remember(BUILT)
     assert last_build(root, is_fresh=True).board is None
@@ -85,12 +90,4 @@ def test_other_options_and_other_code_are_built_anew(root: Path, monkeypatch: py
     assert last_build(root, out="elsewhere").board is None
     assert last_build(root).board == BUILT
     monkeypatch.setattr(memories, "code_sha256", lambda: "other code")
-    assert last_build(root).board is None
-
-
-def test_what_changed_during_a_build_is_built_anew(root: Path) -> None:
-    started = last_build(root)
-    change_unseen(root / "runs/acme/result.json")
-    started.remember(BUILT)
-    (root / "runs/acme/result.json").write_text("old")
     assert last_build(root).board is None

@@ -13,8 +13,6 @@ from leaderboard.pages import markup
 from schemas.documents.result import Interval, Metric
 from tests.schemas import examples
 
-MINUS = "\N{MINUS SIGN}"
-
 
 def metric(value: float | None, *, low: float = 0.0, minimum: float = 0.0) -> Metric:
     if value is None:

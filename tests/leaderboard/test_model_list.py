@@ -11,7 +11,7 @@ from leaderboard.model_facts import facts_of
 from leaderboard.pages.model_views import listed_models
 from leaderboard.pages.publishing import templates
 from tests.commands import REPOSITORY
-from tests.leaderboard.synthetic import leaning, uniform, write_model
+from tests.leaderboard.synthetic import leaning, present, uniform, write_model
 from tests.worlds import MadeBoard
 
 pytestmark = pytest.mark.slow
@@ -31,17 +31,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> MadeBoard:
     return MadeBoard(root)
 
 
-@pytest.fixture(scope="module")
-def page(made: MadeBoard) -> str:
-    return made.texts["models/index.md"]
-
-
 def row_of(page: str, model_id: str) -> str:
     (row,) = (row for row in page.split("<tr ") if f'title="{model_id}"' in row)
     return row
 
 
-def test_a_row_shows_the_facts_of_its_model_with_sources_and_links_its_benchmarks(page: str) -> None:
+def test_rows_and_files_hold_facts_with_sources_and_say_why_one_is_unknown(made: MadeBoard) -> None:
+    page = made.texts["models/index.md"]
     row = row_of(page, "gpt2")
     cells = [re.sub("<.*?>", "", cell) for cell in re.findall(r"<t[hd].*?</t[hd]>", row)]
     expected = ["GPT-2", "OpenAI", "124 M", "open", "base", "Modified MIT License", "2019-02"]
@@ -49,16 +45,12 @@ def test_a_row_shows_the_facts_of_its_model_with_sources_and_links_its_benchmark
     assert 'href="../benchmarks/synthbias.html"' in row
     assert 'data-open="yes" data-kind="base" data-size="124000000" data-date="2019-02"' in row
     for model_id in MODELS[:3]:
-        facts = facts_of(model_id)
-        assert facts is not None
+        facts = present(facts_of(model_id))
         for source in facts.sources:
             assert f'<a href="{source.address}">' in page
             assert source.looked_at in page
     assert "uniform" not in page[page.index("<table") : page.index("</table>")]
     assert "1 useless predictor, which shows what no skill gets" in page
-
-
-def test_what_no_source_says_is_unknown_with_its_reason(page: str) -> None:
     closed = row_of(page, "openai/gpt-4o-2024-08-06")
     assert 'data-open="no" data-kind="tuned" data-size="" data-date="2024-08-06"' in closed
     assert 'title="the maker has not published it">unknown' in closed
@@ -67,9 +59,6 @@ def test_what_no_source_says_is_unknown_with_its_reason(page: str) -> None:
     assert 'data-open="unknown" data-kind="unknown" data-size="" data-date=""' in unlisted
     assert unlisted.count(">unknown<") == 6
     assert "No facts yet about small-1b: add <code>leaderboard/models/acme__small-1b.toml</code>" in page
-
-
-def test_the_list_is_exported_with_unknowns_left_empty(made: MadeBoard) -> None:
     lines = {line["model"]: line for line in made.csv("files/models.csv")}
     assert set(lines) == {*MODELS, SIZED, "baseline/uniform"}
     assert (lines["gpt2"]["parameters"], lines["gpt2"]["kind"]) == ("124000000", "base")
@@ -78,7 +67,8 @@ def test_the_list_is_exported_with_unknowns_left_empty(made: MadeBoard) -> None:
     assert names == sorted(names, key=str.casefold)
 
 
-def test_headline_values_are_drawn_over_size_where_enough_sizes_are_known(made: MadeBoard, page: str) -> None:
+def test_headline_values_are_drawn_over_size_where_enough_sizes_are_known(made: MadeBoard) -> None:
+    page = made.texts["models/index.md"]
     assert made.view.by_size
     for picture in made.view.by_size:
         assert f'src="../{picture.path}' in page
@@ -86,21 +76,6 @@ def test_headline_values_are_drawn_over_size_where_enough_sizes_are_known(made: 
         assert named >= {"GPT-2", "Phi-3 mini", "Gemma 2 9B"}
         assert "GPT-4o" not in named
         assert "Models whose size is known: 3 of 5." in picture.caption
-
-
-@pytest.fixture
-def filtered(browser: Browser) -> Page:
-    """A page with the filters and a row for each model, and a row of a useless predictor."""
-    source = (
-        '{% import "filters.html.j2" as f %}<div data-bb-board>{{ f.controls() }}<table data-bb-filters><tbody>'
-        "{% for id, vouching in rows %}<tr {{ f.facts(id, vouching) }}><th>{{ id | display_name }}</th></tr>"
-        "{% endfor %}<tr><th>uniform</th></tr></tbody></table></div>"
-    )
-    rows = list(zip(MODELS, ("reproduced recomputed", "recomputed", "reported", "recomputed"), strict=True))
-    html = templates().from_string(source).render(rows=rows)
-    page = browser.new_page()
-    page.route("http://board.example/**", lambda route: route.fulfill(body=html, content_type="text/html"))
-    return page
 
 
 def opened(page: Page, query: str = "") -> Page:
@@ -128,8 +103,18 @@ CHOICES = {
 
 
 @pytest.mark.browser
-def test_each_filter_keeps_the_models_it_names_and_useless_predictors(filtered: Page) -> None:
-    page = opened(filtered)
+def test_each_filter_keeps_the_models_it_names_they_add_up_and_the_address_restores_them(browser: Browser) -> None:
+    """Of a page with the filters and a row for each model, and a row of a useless predictor."""
+    source = (
+        '{% import "filters.html.j2" as f %}<div data-bb-board>{{ f.controls() }}<table data-bb-filters><tbody>'
+        "{% for id, vouching in rows %}<tr {{ f.facts(id, vouching) }}><th>{{ id | display_name }}</th></tr>"
+        "{% endfor %}<tr><th>uniform</th></tr></tbody></table></div>"
+    )
+    rows = list(zip(MODELS, ("reproduced recomputed", "recomputed", "reported", "recomputed"), strict=True))
+    html = templates().from_string(source).render(rows=rows)
+    page = browser.new_page()
+    page.route("http://board.example/**", lambda route: route.fulfill(body=html, content_type="text/html"))
+    opened(page)
     assert page.locator("[data-bb-shown]").inner_text() == "4 models"
     for (facet, value), names in CHOICES.items():
         page.locator(f"[data-bb-facet={facet}]").select_option(value)
@@ -145,11 +130,7 @@ def test_each_filter_keeps_the_models_it_names_and_useless_predictors(filtered: 
     for year, unknown_in in {"2026": "", "2025": "; of 1 it is unknown"}.items():
         page.locator("[data-bb-facet=date]").select_option(year)
         assert page.locator("[data-bb-shown]").inner_text() == f"none of these 4 models{unknown_in}"
-
-
-@pytest.mark.browser
-def test_filters_add_up_and_the_address_restores_them(filtered: Page) -> None:
-    page = opened(filtered)
+    opened(page)
     page.locator("[data-bb-facet=kind]").select_option("tuned")
     page.locator("[data-bb-facet=find]").fill("phi")
     assert shown(page) == ["Phi-3 mini", "uniform"]

@@ -17,18 +17,9 @@ from huggingface_hub.repocard_data import model_index_to_eval_results
 from biasboard.ground import strict_json
 from biasboard.ground.memory import Memory
 from leaderboard.commands.comparable_results import load_comparable
+from leaderboard.pages import summary_forms
 from leaderboard.pages.model_cards import METADATA, card_markdown, model_index, write_card
 from leaderboard.pages.model_summary import summarise
-from leaderboard.pages.summary_forms import (
-    difference_of,
-    frame,
-    interval_of,
-    markdown,
-    number_of,
-    placing_text,
-    summary_lines,
-    value_of,
-)
 from leaderboard.pages.table_files import escape
 from leaderboard.ranking.boards import assemble
 from leaderboard.ranking.profiles import profile_of
@@ -40,7 +31,7 @@ from schemas.documents.model_summary import BenchmarkSummary, MeasureValue, Mode
 from schemas.files import contract
 from tests.commands import run
 from tests.leaderboard.made_keys import write_keys
-from tests.leaderboard.synthetic import leaning, write_model
+from tests.leaderboard.synthetic import leaning, present, write_model
 from tests.worlds import MadeBoard
 
 pytestmark = pytest.mark.slow
@@ -62,9 +53,8 @@ def whole(models: MadeBoard) -> ModelSummary:
     return summary(models, "acme/even", "acme/worse")
 
 
-def test_every_number_is_the_boards(models: MadeBoard) -> None:
-    profile = profile_of(models.board, BENCHMARK)
-    assert profile is not None
+def test_every_number_is_the_boards_and_differences_turn_with_models(models: MadeBoard, whole: ModelSummary) -> None:
+    profile = present(profile_of(models.board, BENCHMARK))
     identity = models.of("acme/even")[0].result.model.identity_sha256
     (of_benchmark,) = [one for one in summary(models, "acme/even").benchmarks if one.benchmark == BENCHMARK]
     columns = [column for column in profile.columns if identity in column.rows]
@@ -76,26 +66,19 @@ def test_every_number_is_the_boards(models: MadeBoard) -> None:
         assert measure.useless == named
         # All items have an answer.
         assert measure.at_worst == metric.value
-    rank = profile.rows[identity].rank
-    assert rank is not None
+    rank = present(profile.rows[identity].rank)
     assert of_benchmark.rank is not None
     assert (of_benchmark.rank.best, of_benchmark.rank.worst, of_benchmark.rank.n_ranked) == tuple(rank)
     assert not list(of_benchmark.problems())
-
-
-def test_a_difference_is_that_of_both_values_and_turns_its_sign_with_the_models(
-    whole: ModelSummary, models: MadeBoard
-) -> None:
     theirs = {measure.name: measure for _, measure in measures_of(summary(models, "acme/worse", "acme/even"))}
     shared = [(one, theirs[one.name]) for _, one in measures_of(whole) if one.difference is not None]
     assert len(shared) > 2
     for ours, other in shared:
         distances = [abs((one.value or 0.0) - (one.ideal or 0.0)) for one in (ours, other)]
-        assert ours.difference is not None
-        assert other.difference is not None
-        assert (ours.difference.value, other.difference.lead) == (other.value, -ours.difference.lead)
-        assert ours.difference.lead == pytest.approx(distances[1] - distances[0], abs=1e-12)
-        assert (ours.difference.low or 0.0) == pytest.approx(-(other.difference.high or 0.0))
+        mine, its = present(ours.difference), present(other.difference)
+        assert (mine.value, its.lead) == (other.value, -mine.lead)
+        assert mine.lead == pytest.approx(distances[1] - distances[0], abs=1e-12)
+        assert (mine.low or 0.0) == pytest.approx(-(its.high or 0.0))
 
 
 def test_models_that_were_not_asked_the_same_are_not_compared(whole: ModelSummary, models: MadeBoard) -> None:
@@ -118,7 +101,11 @@ def test_models_that_were_not_asked_the_same_are_not_compared(whole: ModelSummar
 
 
 def test_all_forms_hold_the_same_numbers(whole: ModelSummary, tmp_path: Path) -> None:
-    lines, table, data = list(summary_lines(whole)), markdown(whole), frame(whole)
+    lines, table, data = (
+        list(summary_forms.summary_lines(whole)),
+        summary_forms.markdown(whole),
+        summary_forms.frame(whole),
+    )
     measures = [measure for _, measure in measures_of(whole)]
     assert len(lines) <= 25
     for measure, (_, row) in zip(measures, data.iterrows(), strict=True):
@@ -155,33 +142,28 @@ def test_every_part_of_a_card_holds_the_numbers_of_the_summary(whole: ModelSumma
         assert (result.dataset_config is None) == (result.dataset_split is None)
         assert result.source_url == PAGE
     for of, measure in measures_of(whole):
-        cells = [measure.label, value_of(measure).split(" ", 1)[0], interval_of(measure)]
+        cells = [measure.label, summary_forms.value_of(measure).split(" ", 1)[0], summary_forms.interval_of(measure)]
         assert " | ".join(cells) in card
         assert " & ".join(map(escape, cells)) in table
         if (difference := measure.difference) is not None:
-            cells = [number_of(measure, difference.value), difference_of(of, measure)]
+            cells = [summary_forms.number_of(measure, difference.value), summary_forms.difference_of(of, measure)]
             assert " | ".join(cells) in card
             assert f"{abs(difference.lead):.3f} [" in cells[1]
         assert (f"{of.heading}: not compared" in card) == (of.why_not_compared is not None)
-        assert placing_text(of) in html.unescape(card)
+        assert summary_forms.placing_text(of) in html.unescape(card)
 
 
 def with_all(one: ModelSummary, **fields: object) -> ModelSummary:
     return replace(one, benchmarks=tuple(replace(of, **fields) for of in one.benchmarks))  # type: ignore[arg-type]
 
 
-def test_a_card_without_ranks_says_so(whole: ModelSummary) -> None:
+def test_a_card_without_ranks_or_of_some_items_says_so(whole: ModelSummary, tmp_path: Path) -> None:
     unranked = with_all(whole, rank=None, why_unranked="for a reason")
     assert "; no rank\n" in (model_index(unranked) or "")
     assert "is not shown to do better than a useless predictor in" not in card_markdown(unranked)
     headings = ", ".join(each.heading for each in whole.benchmarks)
     below = card_markdown(with_all(unranked, beats_useless=False, is_below=True))
     assert f"not shown to do better than a useless predictor in: {headings}.**" in below
-
-
-def test_a_card_of_some_items_says_so_and_has_no_metadata_of_an_earlier_one(
-    whole: ModelSummary, tmp_path: Path
-) -> None:
     first, *others = whole.benchmarks
     assert METADATA in {path.name for path in write_card(whole, tmp_path)}
     some = replace(whole, benchmarks=(replace(first, is_whole=False), *others))
@@ -215,20 +197,13 @@ def test_no_name_acts_in_a_card(whole: ModelSummary) -> None:
     assert code.count("```") == 1
 
 
-def card(runs: Path, tmp_path: Path, *options: str) -> ModelSummary:
-    """What the command prints."""
-    none = tmp_path / "none"
-    none.mkdir(exist_ok=True)
-    keys = write_keys(tmp_path / "keys", runs)
+def test_the_command_writes_a_card_beside_another_run(whole: ModelSummary, models_root: Path, tmp_path: Path) -> None:
+    (none := tmp_path / "none").mkdir()
+    keys = write_keys(tmp_path / "keys", models_root)
     folders = ("--keys", keys, "--results", none, "--datasets", none, "--out", tmp_path / "cards")
-    done = run("-m", "biasboard", "card", runs, *folders, *options, "--format", "json", status=0)
-    return contract.load(json.loads(done.stdout), ModelSummary, where="standard output")
-
-
-def test_the_command_writes_the_card_of_a_run_beside_another(
-    whole: ModelSummary, models_root: Path, tmp_path: Path
-) -> None:
-    told = card(models_root, tmp_path, "--model", "acme/even", "--against", "acme/worse")
+    asked = (models_root, *folders, "--model", "acme/even", "--against", "acme/worse", "--format", "json")
+    done = run("-m", "biasboard", "card", *asked, status=0)
+    told = contract.load(json.loads(done.stdout), ModelSummary, where="standard output")
     known = {of.benchmark: of for of in whole.benchmarks}
     assert BENCHMARK in {of.benchmark for of in told.benchmarks}
     for of in told.benchmarks:
@@ -236,24 +211,18 @@ def test_the_command_writes_the_card_of_a_run_beside_another(
             (each.value, each.interval, each.difference) for each in known[of.benchmark].measures
         ]
     written = (tmp_path / "cards" / "acme__even" / "card.md").read_text(encoding="utf-8")
-    assert all(difference_of(of, measure) in html.unescape(written) for of, measure in measures_of(told))
+    assert all(summary_forms.difference_of(of, measure) in html.unescape(written) for of, measure in measures_of(told))
 
 
-def test_accepted_results_are_verified_only_where_the_model_was_asked_everything(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_accepted_results_are_verified_only_for_whole_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runs, results = tmp_path / "runs", tmp_path / "results"
     write_model(runs, "acme/even", leaning(1.0, 0.1))
     write_model(results, "acme/broken", leaning(1.0, 0.1)).write_text("{")
     roots = (Root(runs, "local"), Root(results, "accepted"))
     for keys, compared in ((tmp_path / "none", False), (write_keys(tmp_path / "keys", runs), True)):
-        _, own = load_comparable(roots, KeyBook(keys), Memory(None), is_even, None)
+        _, own = load_comparable(roots, KeyBook(keys), Memory(None), lambda place: "/acme__even/" in place, None)
         assert [entry.result.model.id for entry in own] == ["acme/even"]
         assert ("left out" in capsys.readouterr().err) is compared
-
-
-def is_even(place: str) -> bool:
-    return place.split("/")[1] == "acme__even"
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def pairs(made: MadeBoard) -> list[Pair]:
     return found
 
 
-def test_files_of_tables_and_of_the_board(made: MadeBoard, pairs: list[Pair]) -> None:
+def test_files_of_tables_of_the_board_and_of_the_comparison(made: MadeBoard, pairs: list[Pair]) -> None:
     identities = ("first_identity_sha256", "second_identity_sha256")
     of_board = pq.read_table(io.BytesIO(made.parquet["files/pairs.parquet"])).to_pylist()
     whole = {(row["table"], row["metric"], *(row[name] for name in identities)): row for row in of_board}
@@ -70,9 +70,6 @@ def test_files_of_tables_and_of_the_board(made: MadeBoard, pairs: list[Pair]) ->
         assert row["lead"] == float(line["lead"]) == pair.lead
         assert row["both_ranked"] == (line["both_ranked"] == "true") == pair.is_ranked
         assert (row["lead_at_worst"], row["lead_at_best"]) == (pair.lead_at_worst, pair.lead_at_best)
-
-
-def test_compare(made: MadeBoard, pairs: list[Pair]) -> None:
     files = made.json("files/compare/")
     columns = [column for part in front_parts(made.board) for column in part.columns]
     assert [measure["label"] for measure in files["models.json"]["measures"]] == [one.headline.label for one in columns]

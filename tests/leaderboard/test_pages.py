@@ -24,12 +24,8 @@ from tests.worlds import HOSTILE, MadeBoard, luminance
 pytestmark = pytest.mark.slow
 
 
-def pages_of(board: MadeBoard) -> dict[str, str]:
-    return {path: text for path, text in board.texts.items() if path.endswith(".md")}
-
-
 def test_text_of_strangers_cannot_act(strangers: MadeBoard) -> None:
-    pages = pages_of(strangers)
+    pages = {path: text for path, text in strangers.texts.items() if path.endswith(".md")}
     assert any("alert" in text for text in pages.values())
     for path, text in pages.items():
         assert "<script" not in text, path
@@ -73,7 +69,7 @@ def test_every_link_and_picture_leads_somewhere(strangers: MadeBoard) -> None:
     assert min(n_links.values()) >= 10
 
 
-def test_a_baseline_has_a_page_but_no_files_of_its_own(strangers: MadeBoard) -> None:
+def test_a_baseline_has_a_page_but_no_files_and_generated_blocks_are_put_in(strangers: MadeBoard) -> None:
     """They were most of a site, and one command makes them again."""
     files = {*strangers.texts, *strangers.parquet, *strangers.downloads}
     assert not [path for path in files if path.startswith("models/baseline")]
@@ -83,9 +79,6 @@ def test_a_baseline_has_a_page_but_no_files_of_its_own(strangers: MadeBoard) -> 
         for placement in shown.placements:
             assert bool(placement.answers.groups) is has_files
             assert any(path.startswith(placement.files.stem) for path in files) is has_files
-
-
-def test_generated_blocks_are_put_in(strangers: MadeBoard) -> None:
     page = strangers.texts["index.md"]
     assert "generated:" not in page
     assert "acme/small" in page
@@ -97,14 +90,7 @@ def test_generated_blocks_are_put_in(strangers: MadeBoard) -> None:
         generate(strangers.view, {"audit.md": "# mine"})
 
 
-def test_the_same_results_give_the_same_files(strangers: MadeBoard, tmp_path: Path) -> None:
-    again = strangers.again(tmp_path)
-    assert again.texts.keys() == strangers.texts.keys()
-    assert [path for path in again.texts if again.texts[path] != strangers.texts[path]] == []
-    assert again.parquet == strangers.parquet
-
-
-def test_charts_have_the_colours_of_both_schemes_and_no_outside_references(strangers: MadeBoard) -> None:
+def test_charts_have_the_colours_of_both_schemes_and_files_stay_the_same(strangers: MadeBoard, tmp_path: Path) -> None:
     charts = {path: text for path, text in strangers.texts.items() if path.startswith("charts/")}
     assert charts
     for path, text in charts.items():
@@ -117,6 +103,10 @@ def test_charts_have_the_colours_of_both_schemes_and_no_outside_references(stran
         )
         assert painted == dark.keys(), path
         assert painted.isdisjoint(dark.values()), path
+    again = strangers.again(tmp_path)
+    assert again.texts.keys() == strangers.texts.keys()
+    assert [path for path in again.texts if again.texts[path] != strangers.texts[path]] == []
+    assert again.parquet == strangers.parquet
 
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -133,7 +123,7 @@ def value_of(metric: Metric | None) -> str:
     return f"Worst-group accuracy {metric.value:.3f} [{metric.interval.low:.3f}, {metric.interval.high:.3f}]"
 
 
-def test_a_ranked_model_has_its_rank_range(strangers: MadeBoard) -> None:
+def test_a_model_has_its_rank_range_or_says_why_not_and_baselines_have_no_badge(strangers: MadeBoard) -> None:
     badge = badge_of(strangers, "acme/small")
     (row,) = (
         row
@@ -147,9 +137,6 @@ def test_a_ranked_model_has_its_rank_range(strangers: MadeBoard) -> None:
     assert badge.right == f"{value_of(row.entry.primary)}, rank {row.rank} of 3"
     assert badge.path == "files/badges/synthbias/acme__small.svg"
     assert badge.title == f"acme/small in synthbias 9.0.0, type2, intrinsic-v1: {badge.right}"
-
-
-def test_a_model_without_a_rank_says_so_instead_of_a_number_and_baselines_have_no_badge(strangers: MadeBoard) -> None:
     below, mute, by_index = (badge_of(strangers, name) for name in ("acme/random", "acme/mute", "lab/even"))
     assert below.right == "below the gate"
     assert "is no better than the baseline" in below.title
@@ -162,7 +149,20 @@ def test_a_model_without_a_rank_says_so_instead_of_a_number_and_baselines_have_n
     assert set(strangers.view.badges) == {*named, "lab/even", HOSTILE}
 
 
-def test_a_badge_is_a_picture_that_says_what_it_shows_and_nothing_in_it_acts(strangers: MadeBoard) -> None:
+def test_the_page_shows_the_badge_and_a_line_to_copy(tmp_path: Path) -> None:
+    write_model(tmp_path, "acme/small", leaning(1.0, 0.5))
+    made = MadeBoard(tmp_path, settings=SiteSettings("https://board.test/"))
+    page, badge = made.texts["models/acme__small.md"], badge_of(made, "acme/small")
+    assert made.texts[badge.path] == badge.svg
+    assert f'<img src="../{badge.path}" alt="{badge.alt}"' in page
+    (placement,) = made.view.models[0].placements
+    # The only ranked model has no rank to show.
+    assert badge.right == value_of(placement.row.entry.primary)
+    alt, address = badge.alt.replace("[", r"\[").replace("]", r"\]"), "https://board.test"
+    assert f"<code>[![{alt}]({address}/{badge.path})]({address}/models/acme__small/{placement.anchor}.html)" in page
+
+
+def test_a_badge_says_what_it_shows_and_what_a_summary_says_and_nothing_in_it_acts(strangers: MadeBoard) -> None:
     colours = set()
     for badge in (badge for badges in strangers.view.badges.values() for badge in badges):
         root = ElementTree.fromstring(badge.svg)
@@ -185,22 +185,6 @@ def test_a_badge_is_a_picture_that_says_what_it_shows_and_nothing_in_it_acts(str
         r"\[!\[(?:[^\[\]\\]|\\.)*\]\(https://board\.test/[\w./-]+\)\]\(https://board\.test/[\w./#-]+\)",
         hostile.markdown("https://board.test/"),
     )
-
-
-def test_the_page_shows_the_badge_and_a_line_to_copy(tmp_path: Path) -> None:
-    write_model(tmp_path, "acme/small", leaning(1.0, 0.5))
-    made = MadeBoard(tmp_path, settings=SiteSettings("https://board.test/"))
-    page, badge = made.texts["models/acme__small.md"], badge_of(made, "acme/small")
-    assert made.texts[badge.path] == badge.svg
-    assert f'<img src="../{badge.path}" alt="{badge.alt}"' in page
-    (placement,) = made.view.models[0].placements
-    # The only ranked model has no rank to show.
-    assert badge.right == value_of(placement.row.entry.primary)
-    alt, address = badge.alt.replace("[", r"\[").replace("]", r"\]"), "https://board.test"
-    assert f"<code>[![{alt}]({address}/{badge.path})]({address}/models/acme__small/{placement.anchor}.html)" in page
-
-
-def test_the_badge_of_a_summary_says_what_that_of_the_board_says(strangers: MadeBoard) -> None:
     n_ranked = 0
     for model in {entry.result.model.id: entry.result.model for entry in strangers.entries}.values():
         badges = {badge.left: badge for badge in strangers.view.badges.get(model.id, ())}

@@ -14,25 +14,17 @@ from leaderboard import model_facts
 from leaderboard.model_facts import display_name, facts_of, file_name
 from leaderboard.pages.profile import facts_sentence
 from leaderboard.pages.publishing import generate, make_view, templates
+from leaderboard.ranking import reproduced
 from leaderboard.ranking.boards import Board
-from leaderboard.ranking.reproduced import (
-    ReproducedPaper,
-    Sighting,
-    citation_of,
-    costs_of,
-    reported_tables,
-    reproduced,
-    reproductions,
-    side_of,
-)
 from schemas.documents.model_facts import FACTS
 from schemas.documents.papers import ReportedTable
 from tests.commands import REPOSITORY
 from tests.leaderboard import synthetic
 from tests.leaderboard.conftest import message_of
+from tests.leaderboard.synthetic import present
 from tests.worlds import MadeBoard
 
-PAPERS = reproductions()
+PAPERS = reproduced.reproductions()
 CITED = {"gifi": "2506.15568", "gini": "2603.15654", "label-bias": "2405.02743", "synthbias": "2505.23996"}
 
 
@@ -40,8 +32,8 @@ CITED = {"gifi": "2506.15568", "gini": "2603.15654", "label-bias": "2405.02743",
 def test_every_paper_has_findings_all_its_parts_and_a_citation(name: str, arxiv: str) -> None:
     paper = PAPERS[name]
     assert PAPERS.keys() == CITED.keys()
-    assert citation_of(paper).title
-    assert citation_of(paper).arxiv == arxiv
+    assert reproduced.citation_of(paper).title
+    assert reproduced.citation_of(paper).arxiv == arxiv
     assert len(paper.claims) >= 5
     for part in paper.parts:
         for test in part.tests:
@@ -112,26 +104,20 @@ def file(package_folder: Path) -> Path:
 
 BAD = {
     "no such benchmark": (SOUND.replace('["synthbias"]', '["synthbais"]'), "benchmarks: 'synthbais' does not exist"),
-    "no such citation": (
-        SOUND.replace("wang2025ucerf", "wang"),
-        "the pages of synthbias cite no 'wang'; have: ",
-    ),
+    "no such citation": (SOUND.replace("wang2025ucerf", "wang"), "the pages of synthbias cite no 'wang'; have: "),
     "no such metric": (SOUND.replace('"ucerf"', '"ucref"'), "metric 'ucref' does not exist; see biasboard list"),
     "no such prompt": (SOUND.replace("intrinsic-v1", "intrinsic-v9"), "prompt 'intrinsic-v9' does not exist"),
     "no such run": (SOUND.replace('runs = ["all"]', 'runs = ["some"]'), "Table 2: 'some' is no run; have: all"),
     "two comparisons": (SOUND.replace("than = 0.5", 'than = 0.5, lower = { metric = "ucerf" }'), "only one of these"),
     "a part without anything": (SOUND.replace('impossible = "It has no numbers."', ""), "or say in impossible why"),
-    "numbers without how": (
-        SOUND.replace('counted = "by hand"\n', ""),
-        "and counted, or uncounted",
-    ),
+    "numbers without how": (SOUND.replace('counted = "by hand"\n', ""), "and counted, or uncounted"),
     "one part twice": (SOUND.replace("Table 3", "Table 2"), "parts: Table 2 stands twice; keep one"),
 }
 
 
 @pytest.mark.parametrize(("text", "words"), BAD.values(), ids=BAD)
 def test_a_faulty_file_gets_one_clear_line(file: Path, text: str, words: str) -> None:
-    assert words in message_of(file, text, reproductions)
+    assert words in message_of(file, text, reproduced.reproductions)
 
 
 @pytest.fixture(scope="module")
@@ -144,12 +130,12 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Board:
 
 
 @pytest.fixture
-def compared(file: Path, board: Board) -> ReproducedPaper:
+def compared(file: Path, board: Board) -> reproduced.ReproducedPaper:
     file.write_text(SOUND)
-    return reproduced("made", reproductions()["made"], board)
+    return reproduced.reproduced("made", reproduced.reproductions()["made"], board)
 
 
-def test_claims_are_tested_by_the_intervals_of_each_model(compared: ReproducedPaper) -> None:
+def test_claims_are_tested_by_intervals_and_need_more_than_chance_gives(compared: reproduced.ReproducedPaper) -> None:
     right, helped, uneven, ordered, unknown = compared.claims
     # The model that follows the stereotype is right in one half, like a coin, and shows nothing.
     at_chance = "1 is no better than a useless predictor"
@@ -169,24 +155,16 @@ def test_claims_are_tested_by_the_intervals_of_each_model(compared: ReproducedPa
     assert ordered.order is not None
     assert (ordered.order.n, ordered.order.tau, ordered.outcome) == (2, None, "too few models")
     assert unknown.outcome == "not tested"
-
-
-@pytest.mark.parametrize(
-    ("signs", "outcome"),
-    [
+    for signs, outcome in (
         ((1, 1, 1), "holds"),
         ((1, 1, 0), "holds in most"),
         ((1, 1, 0, 0, 0), "holds in some"),
         # One model of several may be chance.
         ((1, 0, 0, 0, 0), "undecided"),
         ((1, -1, -1), "does not hold"),
-    ],
-)
-def test_an_outcome_needs_more_models_than_chance_gives(
-    compared: ReproducedPaper, signs: tuple[int, ...], outcome: str
-) -> None:
-    sightings = tuple(Sighting(f"acme/{number}", (), sign) for number, sign in enumerate(signs))
-    assert replace(compared.claims[0], sightings=sightings).outcome == outcome
+    ):
+        sightings = tuple(reproduced.Sighting(f"acme/{number}", (), sign) for number, sign in enumerate(signs))
+        assert replace(compared.claims[0], sightings=sightings).outcome == outcome
 
 
 @pytest.mark.slow
@@ -203,49 +181,37 @@ def test_values_of_different_versions_of_a_model_or_a_dataset_are_no_pair(file: 
             synthetic.write_result(tmp_path / "runs" / model / prompt, result, records)
     made = MadeBoard(tmp_path / "runs")
     assert len(made.entries) == 2 * len(others)
-    claim = reproduced("made", reproductions()["made"], made.board).claims[1]
+    claim = reproduced.reproduced("made", reproduced.reproductions()["made"], made.board).claims[1]
     assert [(one.model, one.sign) for one in claim.sightings] == [("acme/one", 1)]
 
 
-def test_a_value_without_an_interval_decides_nothing_and_of_other_data_has_no_deviation(
-    compared: ReproducedPaper,
-) -> None:
-    """Of a single cluster nobody knows how sure it is; a p-value is what it is."""
-    cell = next(iter(compared.parts[0].rows[0].cells.values()))
-    assert cell.ours is not None
-    single = replace(cell.ours.metric, value=0.9, interval=None, interval_reason="there is 1 cluster")
-    assert side_of(single, 0.5) == 0
-    assert side_of(replace(single, name="pe_p_value"), 0.5) == 1
-    assert cell._replace(published=0.1).deviation == pytest.approx(cell.ours.value - 0.1)
-    assert cell._replace(published=0.1, is_of_other_data=True).deviation is None
-
-
-def test_a_part_is_run_here_or_needs_models_or_is_impossible(compared: ReproducedPaper) -> None:
+def test_parts_have_a_status_hours_and_deviations_where_they_are_known(compared: reproduced.ReproducedPaper) -> None:
     here, elsewhere, drawing = compared.parts
     assert (here.status, here.models) == ("run here on small models", ("acme/even", "acme/leaning"))
     assert [(row.label, row.is_of_paper) for row in here.rows] == [("even", False), ("leaning", False)]
     assert (elsewhere.status, elsewhere.models) == ("needs these models", ())
     assert drawing.status == "not reproducible"
-
-
-def test_hours_follow_from_parameters_and_tokens(compared: ReproducedPaper) -> None:
     # 2 operations for each of 7 billion parameters and 81.36 million tokens, at 40 % of 790 TFLOP/s, take an hour.
-    large, experts, served = costs_of(compared.paper, 81_360_000, 0)
+    large, experts, served = reproduced.costs_of(compared.paper, 81_360_000, 0)
     assert [large.n_gpus, experts.n_gpus, served.n_gpus] == [4, 4, None]
     assert large.hours == pytest.approx(10.0, rel=2e-3)
     assert experts.hours == pytest.approx(1.0, rel=2e-3)
     assert served.hours is None
-    assert costs_of(compared.paper, None, 0)[0].hours is None
-
-
-def plain(page: str) -> str:
-    return re.sub(r"\s+", " ", re.sub("<[^>]*>", " ", page))
+    assert reproduced.costs_of(compared.paper, None, 0)[0].hours is None
+    # Of a single cluster nobody knows how sure it is; a p-value is what it is.
+    cell = next(iter(compared.parts[0].rows[0].cells.values()))
+    ours = present(cell.ours)
+    single = replace(ours.metric, value=0.9, interval=None, interval_reason="there is 1 cluster")
+    assert reproduced.side_of(single, 0.5) == 0
+    assert reproduced.side_of(replace(single, name="pe_p_value"), 0.5) == 1
+    assert cell._replace(published=0.1).deviation == pytest.approx(ours.value - 0.1)
+    assert cell._replace(published=0.1, is_of_other_data=True).deviation is None
 
 
 def test_the_page_says_what_was_found_and_what_is_seen(file: Path, board: Board) -> None:
     file.write_text(SOUND)
     pages = generate(make_view(board, (), ()), {})
-    page = plain(pages["papers/made.md"])
+    page = re.sub(r"\s+", " ", re.sub("<[^>]*>", " ", pages["papers/made.md"]))
     for words in (
         "holds Models are more often right than a coin. Table 2 Accuracy against one half. Models asked here: in the",
         "2 models; five are needed to compare two orders",
@@ -264,20 +230,17 @@ def test_the_page_says_what_was_found_and_what_is_seen(file: Path, board: Board)
     assert "#part-3" not in text
 
 
-SHIPPED = [table for benchmark in benchmarks() for table in reported_tables(benchmark.name)]
+SHIPPED = [table for benchmark in benchmarks() for table in reproduced.reported_tables(benchmark.name)]
 
 
 def of_title(title: str) -> ReportedTable:
     return next(table for table in SHIPPED if table.title == title)
 
 
-def test_every_table_says_where_it_stands_and_knows_its_models() -> None:
+def test_quoted_tables_name_their_place_and_agree_with_themselves() -> None:
     for table in SHIPPED:
         assert table.page or table.page_reason, table.title
         assert all(facts_of(row.model) for row in table.rows if row.model), table.title
-
-
-def test_quoted_means_lie_between_the_best_and_the_worst_choice() -> None:
     # A slip in copying six tables would most likely break the order that their definitions give.
     means = of_title("Label bias after eight examples")
     of_choice = {
@@ -298,17 +261,11 @@ def test_quoted_means_lie_between_the_best_and_the_worst_choice() -> None:
             assert (chosen.values[low], chosen.values[high]) == (min(values), max(values))
         f1 = of_choice["f1"].rows[number].values
         assert f1["worst_f1"] < f1["median_f1"] < f1["best_f1"]
-
-
-def test_quoted_relative_changes_of_images_follow_from_their_values() -> None:
     table = of_title("CIFAR-100 before and after a correction by the Gini index")
     before, after = (row.values for row in table.rows)
     printed = {"mean": 3, "dominance": 3, "cobias": 58, "gini": 61}
     assert {key: round(100 * abs(after[key] - before[key]) / before[key]) for key in printed} == printed
     assert before["highest"] / before["mean"] == pytest.approx(before["dominance"], abs=0.01)
-
-
-def test_the_quoted_index_is_the_mean_of_the_quoted_parts() -> None:
     table = of_title("The authors' own table of 22 models")
     assert len(table.rows) == 22
     for row in table.rows:
@@ -348,11 +305,6 @@ values = { accuracy = 1 }
 """
 
 
-@pytest.fixture
-def table_file(package_folder: Path) -> Path:
-    return package_folder / "reported" / "table.toml"
-
-
 BAD_TABLES = {
     "no such benchmark": (TABLE.replace("synthbias", "synthbais"), "benchmark: 'synthbais' does not exist; have: "),
     "no rows and no reason": (TABLE[: TABLE.index("[[rows]]")], "rows: give the published rows, or say in missing"),
@@ -361,16 +313,18 @@ BAD_TABLES = {
 
 
 @pytest.mark.parametrize(("text", "words"), BAD_TABLES.values(), ids=BAD_TABLES)
-def test_a_faulty_table_gets_one_clear_line(table_file: Path, text: str, words: str) -> None:
-    assert words in message_of(table_file, text, lambda: reported_tables("synthbias"))
+def test_a_faulty_table_gets_one_clear_line(package_folder: Path, text: str, words: str) -> None:
+    assert words in message_of(
+        package_folder / "reported" / "table.toml", text, lambda: reproduced.reported_tables("synthbias")
+    )
 
 
 def rendered(benchmark: str) -> str:
     return templates().get_template("reported.html.j2").render(benchmark=benchmark)
 
 
-def test_a_quoted_table_is_hatched_with_its_source_and_has_no_rank(table_file: Path) -> None:
-    table_file.write_text(TABLE)
+def test_a_quoted_table_is_hatched_with_its_source_and_has_no_rank(package_folder: Path) -> None:
+    (package_folder / "reported" / "table.toml").write_text(TABLE)
     page = rendered("synthbias")
     assert rendered("gifi").strip() == ""
     assert '<div class="bb-board bb-reported"' in page
@@ -400,12 +354,46 @@ looked_at = 2026-02-01
 """
 
 
-@pytest.fixture
-def folder(package_folder: Path) -> Path:
-    return package_folder / "models"
+BAD_MODELS = {
+    "a fact without a source": (MODEL.replace('"kind", ', ""), "kind: has no source; name a page that states it"),
+    "an unknown without a reason": (MODEL.replace('kind = "base"\n', ""), "kind: is missing; give it with a source"),
+    "a known unknown": (f'{MODEL}\n[unknown]\nkind = "nobody says"\n', "kind is given as well; remove one of them"),
+    "an address of no web page": (
+        MODEL.replace('"https://models.example/small-1b"', '"javascript:alert(1)"', 1),
+        "address: 'javascript:alert(1)' does not match",
+    ),
+}
 
 
-def test_each_model_of_the_board_has_facts_and_a_short_name_of_its_own() -> None:
+@pytest.mark.parametrize(("text", "words"), BAD_MODELS.values(), ids=BAD_MODELS)
+def test_a_faulty_file_about_a_model_gets_one_clear_line(package_folder: Path, text: str, words: str) -> None:
+    assert words in message_of(
+        package_folder / "models" / "acme__small-1b.toml", text, lambda: facts_of("acme/small-1b")
+    )
+
+
+def test_a_file_is_found_by_its_folder_under_each_id_of_the_model(package_folder: Path) -> None:
+    path = package_folder / "models" / "acme__small-1b.toml"
+    path.write_text(MODEL.replace("short_name", 'other_ids = ["x/small"]\nshort_name'))
+    facts = present(facts_of("x/small"))
+    assert (facts.id, facts.parameters, facts.released) == ("acme/small-1b", 1_000_000_000, "2026-01-31")
+    assert display_name("x/small") == display_name("acme/small-1b") == "Small 1B"
+    # A model without a file is called by its id without the maker.
+    assert facts_of("acme/unknown-2b") is None
+    assert (display_name("acme/unknown-2b"), display_name("uniform")) == ("unknown-2b", "uniform")
+
+
+def test_a_file_under_another_name_and_a_second_one_are_told(package_folder: Path) -> None:
+    folder = package_folder / "models"
+    said = message_of(folder / "small.toml", MODEL, lambda: facts_of("acme/small-1b"))
+    assert f"rename it to {file_name('acme/small-1b')}" in said
+    (folder / "small.toml").rename(folder / "acme__small-1b.toml")
+    other = MODEL.replace("acme/small-1b", "x/small").replace("short_name", 'other_ids = ["acme/small-1b"]\nshort_name')
+    said = message_of(folder / "x__small.toml", other, lambda: facts_of("x/small"))
+    assert re.match("acme/small-1b is in .*acme__small-1b.toml too; keep it in one of them", said)
+
+
+def test_each_model_of_the_board_has_facts_a_short_name_of_its_own_and_a_sentence() -> None:
     names = {path.name for path in (REPOSITORY / "leaderboard" / "results").glob("*/*/")}
     models = [name.replace("__", "/") for name in names if not name.startswith("baseline__")]
     assert len(models) > 16
@@ -415,51 +403,6 @@ def test_each_model_of_the_board_has_facts_and_a_short_name_of_its_own() -> None
         assert facts.sources or set(facts.unknown) == set(FACTS)
     known = model_facts._by_id().values()
     assert len({facts.short_name for facts in known}) == len({facts.id for facts in known})
-
-
-def test_a_file_is_found_by_its_folder_under_each_id_of_the_model(folder: Path) -> None:
-    (folder / "acme__small-1b.toml").write_text(MODEL.replace("short_name", 'other_ids = ["x/small"]\nshort_name'))
-    facts = facts_of("x/small")
-    assert facts is not None
-    assert (facts.id, facts.parameters, facts.released) == ("acme/small-1b", 1_000_000_000, "2026-01-31")
-    assert display_name("x/small") == display_name("acme/small-1b") == "Small 1B"
-    # A model without a file is called by its id without the maker.
-    assert facts_of("acme/unknown-2b") is None
-    assert (display_name("acme/unknown-2b"), display_name("uniform")) == ("unknown-2b", "uniform")
-
-
-BAD_MODELS = {
-    "a fact without a source": (MODEL.replace('"kind", ', ""), "kind: has no source; name a page that states it"),
-    "an unknown without a reason": (
-        MODEL.replace('kind = "base"\n', ""),
-        "kind: is missing; give it with a source, or",
-    ),
-    "a fact that is known and unknown": (
-        f'{MODEL}\n[unknown]\nkind = "nobody says"\n',
-        "unknown.kind: kind is given as well; remove one of them",
-    ),
-    "an address of no web page": (
-        MODEL.replace('"https://models.example/small-1b"', '"javascript:alert(1)"', 1),
-        "address: 'javascript:alert(1)' does not match",
-    ),
-}
-
-
-@pytest.mark.parametrize(("text", "words"), BAD_MODELS.values(), ids=BAD_MODELS)
-def test_a_faulty_file_about_a_model_gets_one_clear_line(folder: Path, text: str, words: str) -> None:
-    assert words in message_of(folder / "acme__small-1b.toml", text, lambda: facts_of("acme/small-1b"))
-
-
-def test_a_file_under_another_name_and_a_second_one_are_told(folder: Path) -> None:
-    said = message_of(folder / "small.toml", MODEL, lambda: facts_of("acme/small-1b"))
-    assert f"rename it to {file_name('acme/small-1b')}" in said
-    (folder / "small.toml").rename(folder / "acme__small-1b.toml")
-    other = MODEL.replace("acme/small-1b", "x/small").replace("short_name", 'other_ids = ["acme/small-1b"]\nshort_name')
-    said = message_of(folder / "x__small.toml", other, lambda: facts_of("x/small"))
-    assert re.match("acme/small-1b is in .*acme__small-1b.toml too; keep it in one of them", said)
-
-
-def test_facts_of_a_model_make_a_sentence() -> None:
     assert facts_sentence("gpt2") == (
         "GPT-2 is a base model by OpenAI with 124 M parameters, open weights, licence Modified MIT License, "
         "released 2019-02."

@@ -19,26 +19,17 @@ from leaderboard.verify.keys import KeyBook
 from schemas.documents.result import Normalisation
 from tests.leaderboard.forging import accepted, entries
 from tests.leaderboard.made_keys import load_known, write_keys
-from tests.leaderboard.synthetic import leaning, make_records, make_result, uniform, write_model, write_result
+from tests.leaderboard.synthetic import leaning, make_records, make_result, present, uniform, write_model, write_result
 
 
-@pytest.fixture(scope="module")
-def board(tmp_path_factory: pytest.TempPathFactory) -> Board:
-    root = tmp_path_factory.mktemp("results")
-    write_model(root, "acme/able", leaning(0.9, 0.8))
-    write_model(root, "acme/able", leaning(0.8, 0.2), ambiguous=True)
-    write_model(root, "baseline/uniform", uniform, endpoint="baseline")
-    return assemble(load_known(Root(root, "local")).entries)
-
-
-def test_the_config_that_ranks_comes_first(board: Board) -> None:
+def test_the_config_that_ranks_comes_first_and_headlines_come_from_the_config_that_they_name(tmp_path: Path) -> None:
+    write_model(tmp_path, "acme/able", leaning(0.9, 0.8))
+    write_model(tmp_path, "acme/able", leaning(0.8, 0.2), ambiguous=True)
+    write_model(tmp_path, "baseline/uniform", uniform, endpoint="baseline")
+    board = assemble(load_known(Root(tmp_path, "local")).entries)
     configs = [table.signature.config for table in tables_of(board, "synthbias") if hasattr(table, "signature")]
     assert configs == ["type2", "type1"]
-
-
-def test_headline_values_come_from_the_config_that_the_plug_in_names(board: Board) -> None:
-    profile = profile_of(board, "synthbias")
-    assert profile is not None
+    profile = present(profile_of(board, "synthbias"))
     assert scope_of(profile.table) == profile.scope
     assert [column.headline for column in profile.columns] == list(load_pages("synthbias").headlines)
     assert [column.ranks for column in profile.columns] == [True, False, False, False]
@@ -167,9 +158,7 @@ def board_with(folder: Path, honest: dict[str, Any], forged: list[dict[str, Any]
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("honest", "forged"), TAKEOVERS.values(), ids=TAKEOVERS)
-def test_nobody_takes_the_first_table_over(
-    tmp_path: Path, honest: dict[str, Any], forged: list[dict[str, Any]]
-) -> None:
+def test_nobody_takes_over_the_top_table(tmp_path: Path, honest: dict[str, Any], forged: list[dict[str, Any]]) -> None:
     board = board_with(tmp_path, honest, forged)
     first, profile, front = tables_of(board, "synthbias")[0], profile_of(board, "synthbias"), all_parts(board)[0]
     assert [row.model.id for row in first.ranked] == [*HONEST]

@@ -82,7 +82,7 @@ def here(root: Path) -> Iterator[Publisher]:
         yield Publisher(hub, root)
 
 
-def test_results_of_several_models_lie_side_by_side_and_every_number_there_is_the_result_s(
+def test_results_of_several_models_lie_side_by_side_with_every_number_of_theirs(
     here: Publisher, tmp_path: Path
 ) -> None:
     done = here.publish("small")
@@ -159,10 +159,7 @@ def test_what_cannot_be_published_is_one_line(here: Publisher, tmp_path: Path) -
     told["metrics"][0]["value"] = 0.123
     path.write_text(json.dumps(told))
     write_model(tmp_path / "useless", "baseline/uniform", uniform, endpoint="baseline")
-    for folder, said in (
-        ("useless", "holds results of useless predictors only"),
-        ("forged", "would be rejected: "),
-    ):
+    for folder, said in (("useless", "holds results of useless predictors only"), ("forged", "would be rejected: ")):
         assert said in here.publish(tmp_path / folder, status=1).stderr.splitlines()[-1]
     assert here.hub.repositories == {}
     here.hub.new(REPO, {"train.csv": b"a,b\n"})

@@ -17,6 +17,7 @@ from evaluators.statistics.record_tables import mean
 from leaderboard.ranking.rank_ranges import LEVEL, POWER, Bounds, Contender, Ranking, RankRange, bounds_of, rank
 from tests.bench.bench_uneven_clusters import SETTINGS
 from tests.bench.simulated import ranked
+from tests.leaderboard.synthetic import present
 from tests.schemas import examples
 
 N_CLUSTERS = 100
@@ -45,43 +46,32 @@ def words(candidates: Sequence[Contender], ideal: float = 1.0) -> dict[str, str]
     }
 
 
-def test_models_far_apart_have_one_rank_each() -> None:
-    ranking = rank([candidate("b", 0.8), candidate("a", 0.9), candidate("c", 0.7)], ideal=1.0)
-    assert ranking.ranges == {"a": RankRange(1, 1, 3), "b": RankRange(2, 2, 3), "c": RankRange(3, 3, 3)}
-    single = rank([candidate("only", 0.5)], ideal=1.0)
-    assert (single.ranges, single.comparisons) == ({"only": RankRange(1, 1, 1)}, ())
-
-
 def test_noise_that_is_shared_does_not_hide_a_difference() -> None:
     # The noise of each alone is twice their difference; paired, it cancels.
     assert words([candidate("a", 0.81), candidate("b", 0.80)])["a"] == "1"
     assert words([candidate("a", 0.81), made("b", 0.80, -SHARED_NOISE)])["a"] == "1-2"
+    # Also for a model at the ideal.
+    for ideal in (1.0, 0.0):
+        assert words([candidate("a", ideal), candidate("b", abs(ideal - 0.01))], ideal) == {"a": "1", "b": "2"}
 
 
-@pytest.mark.parametrize("ideal", [1.0, 0.0])
-def test_noise_that_is_shared_cancels_for_a_model_at_the_ideal(ideal: float) -> None:
-    assert words([candidate("a", ideal), candidate("b", abs(ideal - 0.01))], ideal) == {"a": "1", "b": "2"}
-
-
-def test_being_told_apart_is_not_transitive() -> None:
+def test_models_far_apart_have_one_rank_each_and_being_told_apart_is_not_transitive() -> None:
+    ranking = rank([candidate("b", 0.8), candidate("a", 0.9), candidate("c", 0.7)], ideal=1.0)
+    assert ranking.ranges == {"a": RankRange(1, 1, 3), "b": RankRange(2, 2, 3), "c": RankRange(3, 3, 3)}
+    single = rank([candidate("only", 0.5)], ideal=1.0)
+    assert (single.ranges, single.comparisons) == ({"only": RankRange(1, 1, 1)}, ())
+    ranking = rank([candidate("above", 0.70), candidate("below", 0.45), candidate("far", 0.1)], ideal=0.5)
+    assert [ranking.ranges[name].best for name in ("below", "above", "far")] == [1, 2, 3]
     chain = [candidate(name, value, own_noise=0.02) for name, value in (("a", 0.86), ("b", 0.80), ("c", 0.74))]
     separable = {(pair.first, pair.second): pair.separable for pair in rank(chain, ideal=1.0).comparisons}
     assert separable == {("a", "b"): False, ("a", "c"): True, ("b", "c"): False}
     assert words(chain)["b"] == "1-3"
 
 
-def test_distance_counts_on_both_sides_of_an_ideal_in_the_middle() -> None:
-    ranking = rank([candidate("above", 0.70), candidate("below", 0.45), candidate("far", 0.1)], ideal=0.5)
-    assert [ranking.ranges[name].best for name in ("below", "above", "far")] == [1, 2, 3]
-
-
-def test_equal_models_are_not_separable_without_any_noise() -> None:
+def test_equal_models_are_not_separable_without_any_noise_and_without_an_interval_nothing_is_claimed() -> None:
     same = [made(name, 1.0, np.zeros(N_CLUSTERS)) for name in "ab"]
     assert words(same)["a"] == "1-2"
     assert words([same[0], made("b", 0.5, np.zeros(N_CLUSTERS))])["a"] == "1"
-
-
-def test_without_an_interval_nothing_is_claimed() -> None:
     ranking = rank([made("a", 0.9, None), candidate("b", 0.1)], ideal=1.0)
     assert ranking.ranges["a"] == RankRange(1, 2, 2)
     assert (ranking.comparisons[0].low, ranking.comparisons[0].p_adjusted) == (None, None)
@@ -90,9 +80,8 @@ def test_without_an_interval_nothing_is_claimed() -> None:
 def test_the_interval_is_the_difference_with_its_standard_error() -> None:
     first, second = candidate("a", 0.9, own_noise=0.01), candidate("b", 0.8, own_noise=0.01)
     comparison = rank([first, second], ideal=1.0).comparisons[0]
-    assert first.deviations is not None
-    assert second.deviations is not None
-    error = math.sqrt(sum((first.deviations.first - second.deviations.first) ** 2))
+    moved, other = (present(one.deviations).first for one in (first, second))
+    error = math.sqrt(sum((moved - other) ** 2))
     # 1.98422 is the 97.5 % quantile of Student's t with 99 degrees of freedom.
     assert comparison.lead == pytest.approx(0.1)
     assert comparison.low == pytest.approx(0.1 - 1.98422 * error, abs=1e-6)
@@ -121,24 +110,20 @@ def p_values(candidates: Sequence[Contender]) -> dict[tuple[str, str], float]:
     return {(pair.first, pair.second): pair.p_adjusted for pair in pairs if pair.p_adjusted is not None}
 
 
-def test_missing_answers_widen_ranks() -> None:
+def test_missing_answers_widen_ranks_and_the_range_of_a_lead() -> None:
     two = [candidate("whole", 0.80), candidate("refusing", 0.70, best=0.90)]
     assert words(two) == {"whole": "1-2", "refusing": "1-2"}
     of_four = words([*two, candidate("low", 0.60), candidate("high", 0.95)])
     assert of_four == {"high": "1", "refusing": "2-3", "whole": "2-3", "low": "4"}
-
-
-def test_a_lead_is_that_of_the_given_answers_and_its_range_that_of_the_missing_ones() -> None:
     refusing = replace(candidate("a", 0.70, best=0.90), value=0.875)
     (pair,) = rank([refusing, candidate("b", 0.80)], ideal=1.0).comparisons
     assert (pair.lead, pair.lead_at_worst, pair.lead_at_best) == pytest.approx((0.075, -0.1, 0.1))
     # Its own interval leaves out 0, but the missing answers could turn the order.
-    assert pair.low is not None
-    assert pair.low > 0
+    assert present(pair.low) > 0
     assert (pair.outcome, pair.p_adjusted) == ("tied", 1.0)
 
 
-def test_a_model_without_a_rank_is_compared_and_changes_no_rank() -> None:
+def test_models_without_a_rank_are_compared_and_change_no_rank_nor_that_of_a_revision() -> None:
     ranked = [candidate("above", 0.9), candidate("middle", 0.81, own_noise=0.03), candidate("below", 0.8)]
     unranked = [replace(candidate(f"z{number}", 0.5 + number / 50), is_ranked=False) for number in range(20)]
     alone, together = rank(ranked, ideal=1.0), rank([*ranked, *unranked], ideal=1.0)
@@ -150,9 +135,6 @@ def test_a_model_without_a_rank_is_compared_and_changes_no_rank() -> None:
     assert len(with_others) == 20 * 3 + 190
     assert with_others["above", "z0"].outcome == "first"
     assert rank(unranked, ideal=1.0).ranges == {}
-
-
-def test_models_without_a_rank_do_not_widen_the_rank_of_a_revision() -> None:
     of_model = [candidate(f"b{n}", 0.86, own_noise=0.016, model="b", is_counted=n == 0) for n in (0, 1)]
     rows = [candidate("a", 0.9), *of_model]
     unranked = [replace(candidate(f"z{n}", 0.5, own_noise=0.02), is_ranked=False) for n in range(30)]
@@ -187,15 +169,12 @@ def test_equal_models_without_a_rank_are_seldom_told_apart(n_ranked: int) -> Non
     assert n_false < 9
 
 
-def test_rows_of_one_model_count_as_one() -> None:
+def test_rows_of_one_model_count_as_one_and_other_clusters_are_named() -> None:
     others = [candidate("above", 0.9), candidate("below", 0.7)]
     revisions = [candidate(f"r{n}", 0.8 + n / 1e5, own_noise=0.02, model="m", is_counted=n == 3) for n in range(5)]
     ranges = rank([*others, *revisions], ideal=1.0).ranges
     assert (ranges["above"], ranges["below"]) == (RankRange(1, 1, 3), RankRange(3, 3, 3))
     assert {ranges[revision.name] for revision in revisions} == {RankRange(2, 2, 3)}
-
-
-def test_a_model_with_other_clusters_is_named() -> None:
     own = made("hash", 0.5, np.linspace(-0.1, 0.1, 12), model="lab/other")
     with pytest.raises(AssertionError, match="lab/other: other clusters than a"):
         rank([made("a", 0.5, np.linspace(-0.1, 0.1, 10)), own], ideal=1.0)
@@ -231,11 +210,7 @@ def separable(ranking: Ranking) -> set[frozenset[str]]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("named", "n_models"),
-    [
-        ("12 clusters, sizes 0.9", 15),
-        ("crossed 60x30, sizes 0.9", 6),
-        ("index of 12 uneven and 200, unlike", 6),
-    ],
+    [("12 clusters, sizes 0.9", 15), ("crossed 60x30, sizes 0.9", 6), ("index of 12 uneven and 200, unlike", 6)],
 )
 def test_equal_models_are_rarely_told_apart_where_clusters_differ_in_size(named: str, n_models: int) -> None:
     rng = np.random.default_rng(10)
@@ -247,8 +222,7 @@ def test_equal_models_are_rarely_told_apart_where_clusters_differ_in_size(named:
 def test_models_that_differ_by_the_detectable_difference_are_told_apart() -> None:
     rng = np.random.default_rng(8)
     _, pilot = table(rng, np.full(N_MODELS, 0.7))
-    assert pilot.detectable is not None
-    qualities = 0.85 - pilot.detectable * np.arange(N_MODELS)
+    qualities = 0.85 - present(pilot.detectable) * np.arange(N_MODELS)
     assert qualities[-1] > 0.3
     n_apart = 0
     for _ in range(N_TABLES):

@@ -30,17 +30,7 @@ from schemas.folders.run_folder import read_result
 from schemas.outputs.documents import Verdict, Verdicts, as_json
 from tests.evaluators.logging_backend import ask
 from tests.evaluators.pronoun_records import recorded, sentences
-from tests.leaderboard.forging import (
-    Change,
-    Places,
-    SkilledBackend,
-    entries,
-    exchanges_with,
-    forge,
-    honest_places,
-    on_each,
-    with_exchange,
-)
+from tests.leaderboard import forging
 from tests.record_files import read_records
 
 NAME = "acme/honest"
@@ -50,19 +40,19 @@ class World(NamedTuple):
     """A dataset, honest results and the model that gave them, which may be another one than that of the first."""
 
     datasets: Path
-    places: Places
-    backend: SkilledBackend
+    places: forging.Places
+    backend: forging.SkilledBackend
 
-    def asking(self, folder: Path, backend: SkilledBackend, **more: Any) -> World:
+    def asking(self, folder: Path, backend: forging.SkilledBackend, **more: Any) -> World:
         """The same with the result of another model."""
         honest = ask(self.datasets / "dataset", folder, backend, prompt="intrinsic-v1", **more)
         return World(self.datasets, self.places._replace(honest=honest), backend)
 
-    def forged(self, folder: Path, change: Change = list, **fields: Any) -> Path:
-        return forge(self.places, folder, change, **{"model": NAME, **fields})
+    def forged(self, folder: Path, change: forging.Change = list, **fields: Any) -> Path:
+        return forging.forge(self.places, folder, change, **{"model": NAME, **fields})
 
     def again(
-        self, folder: Path, n: int = 200, *, seed: int = 1, backend: SkilledBackend | None = None
+        self, folder: Path, n: int = 200, *, seed: int = 1, backend: forging.SkilledBackend | None = None
     ) -> tuple[Rerun, tuple[str, ...]]:
         return rerun(folder / "result.json", backend or self.backend, self.datasets, n, seed=seed)
 
@@ -75,11 +65,11 @@ class World(NamedTuple):
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     root = tmp_path_factory.mktemp("rerun")
-    return World(root, honest_places(root, "intrinsic-v1"), SkilledBackend(root / "log", name=NAME))
+    return World(root, forging.honest_places(root, "intrinsic-v1"), forging.SkilledBackend(root / "log", name=NAME))
 
 
 @dataclass
-class Opened(SkilledBackend):
+class Opened(forging.SkilledBackend):
     """A model whose result says something else than by default; in half precision, each answer has an own error."""
 
     fields: dict[str, Any] = field(default_factory=dict)
@@ -111,25 +101,14 @@ def in_half(result: Result) -> Result:
 
 
 def shifted(record: Record, by: float) -> Record:
-    return with_exchange(
+    return forging.with_exchange(
         record, lambda one: replace(one, option_logprobs=tuple((value or 0.0) - by for value in one.option_logprobs))
     )
 
 
 @pytest.mark.slow
-def test_honest_answers_agree(world: World, tmp_path: Path) -> None:
-    coarse, _ = world.again(world.places.honest, 5, backend=Opened(tmp_path / "log", name=NAME, fields=HALF))
-    assert coarse.tolerance == tolerance_for("bfloat16") > tolerance_for(world.backend.model.precision)
-    found, differing = world.again(world.places.honest, 30)
-    assert (found.n_items, found.n_agreeing, differing) == (30, 30, ())
-    assert world.again(world.places.honest, 10_000)[0].n_items == 200
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(("by", "n_differing"), [(0.05, 20), (1e-4, 0)])
-def test_invented_answers_are_found_beyond_the_tolerance(
-    world: World, tmp_path: Path, by: float, n_differing: int
-) -> None:
+def test_invented_answers_are_found_beyond_tolerance(world: World, tmp_path: Path, by: float, n_differing: int) -> None:
     def tenth(records: list[Record]) -> list[Record]:
         return [shifted(one, by) if number % 10 == 0 else one for number, one in enumerate(records)]
 
@@ -151,7 +130,7 @@ STATED: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("fields", STATED.values(), ids=STATED)
 def test_what_records_state_comes_from_the_model(world: World, tmp_path: Path, fields: dict[str, Any]) -> None:
-    folder = world.forged(tmp_path / "forged", exchanges_with(**fields))
+    folder = world.forged(tmp_path / "forged", forging.exchanges_with(**fields))
     found, differing = world.again(folder, 60)
     assert (found.n_items, found.n_agreeing, len(differing)) == (60, 0, 60)
     assert not world.is_reproduced(folder, 60)
@@ -175,7 +154,7 @@ LEFT_OPEN: dict[str, tuple[dict[str, Any], Normalisation]] = {
 }
 
 
-class WithEnds(SkilledBackend):
+class WithEnds(forging.SkilledBackend):
     """A model with an end token, which it gives the same probability everywhere."""
 
     def _answer(self, request: Request) -> Response:
@@ -188,8 +167,8 @@ def test_what_a_record_leaves_open_is_not_left_out(
     world: World, tmp_path: Path, fields: dict[str, Any], normalisation: Normalisation
 ) -> None:
     world = world.asking(tmp_path / "runs", WithEnds(tmp_path / "log", name=NAME))
-    left_open = exchanges_with(**fields)
-    where_wrong = on_each(lambda one: one if likelier(one) == one.target else left_open([one])[0])
+    left_open = forging.exchanges_with(**fields)
+    where_wrong = forging.on_each(lambda one: one if likelier(one) == one.target else left_open([one])[0])
     folder = world.forged(tmp_path / "forged", where_wrong, normalisation=normalisation)
     counts = read_result(folder).counts
     n_wrong = counts.items - counts.scored
@@ -205,9 +184,7 @@ def accuracy(folder: Path) -> float:
 
 
 @pytest.mark.slow
-def test_small_parts_of_a_suite_are_drawn_as_often_as_large_ones(
-    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_small_parts_are_drawn_as_often_as_large(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = world.forged(tmp_path / "forged", lambda all: [*(shifted(one, 0.05) for one in all[:10]), *all[10:]])
     records = list(read_records(folder / "records.parquet"))
     monkeypatch.setattr(comparisons, "StoredParts", lambda folder, result: [records[:10], records[10:]])
@@ -219,7 +196,7 @@ def test_small_parts_of_a_suite_are_drawn_as_often_as_large_ones(
 
 @pytest.mark.slow
 def test_items_that_fail_again_agree(world: World, tmp_path: Path) -> None:
-    class Limited(SkilledBackend):
+    class Limited(forging.SkilledBackend):
         def _answer(self, request: Request) -> Response:
             answer = super()._answer(request)
             return answer if int(request.sha256[:8], 16) % 8 else Response(status="failed", error="too long")
@@ -251,7 +228,7 @@ def other_than(outcome: str | None, record: Record) -> str:
     return other
 
 
-def towards(side: Side, by: float) -> Change:
+def towards(side: Side, by: float) -> forging.Change:
     """Log-probabilities that favour one outcome over the other by some nats more than the model does."""
 
     def moved(one: Exchange, favoured: str | None) -> Exchange:
@@ -259,7 +236,7 @@ def towards(side: Side, by: float) -> Change:
         told = tuple((logprob or 0.0) - (0 if outcome == favoured else by) for outcome, logprob in pairs)
         return replace(one, option_logprobs=told)
 
-    return on_each(lambda record: with_exchange(record, lambda one: moved(one, side(record))))
+    return forging.on_each(lambda record: forging.with_exchange(record, lambda one: moved(one, side(record))))
 
 
 @pytest.mark.slow
@@ -280,10 +257,6 @@ def test_rounding_does_not_lean(world: World, tmp_path: Path) -> None:
         assert world.is_reproduced(folder, seed=seed, backend=backend)
 
 
-def share(lead: float) -> float:
-    return 1 / (1 + math.exp(-lead))
-
-
 def lead_of(record: Record) -> float:
     (one,) = record.exchanges
     by_outcome = dict(zip(one.outcomes, one.option_logprobs, strict=True))
@@ -291,7 +264,7 @@ def lead_of(record: Record) -> float:
 
 
 @dataclass
-class Undecided(SkilledBackend):
+class Undecided(forging.SkilledBackend):
     """A model whose options nearly tie, by default; or one with huge logits, by which tolerances grow."""
 
     spread: float = 2e-4
@@ -299,21 +272,21 @@ class Undecided(SkilledBackend):
 
     def _answer(self, request: Request) -> Response:
         lead = random.Random(request.sha256).gauss(0.0, self.spread)
-        logprobs = tuple(math.log(share(one)) - self.nats for one in (lead, -lead))
+        logprobs = tuple(-math.log1p(math.exp(-one)) - self.nats for one in (lead, -lead))
         return replace(super()._answer(request), option_logprobs=logprobs)
 
 
-def turned(of_right: float, of_wrong: float) -> Change:
+def turned(of_right: float, of_wrong: float) -> forging.Change:
     """Some of the right decisions turned, and some of the wrong ones."""
     rng = random.Random(1)
 
     def turn(record: Record) -> Record:
         is_turned = rng.random() < (of_right if lead_of(record) > 0 else of_wrong)
-        return with_exchange(
+        return forging.with_exchange(
             record, lambda one: replace(one, option_logprobs=one.option_logprobs[:: -1 if is_turned else 1])
         )
 
-    return on_each(turn)
+    return forging.on_each(turn)
 
 
 # Turned in both directions, no test of signs finds the gain in few items.
@@ -328,7 +301,7 @@ def turned(of_right: float, of_wrong: float) -> Change:
     ids=["near ties for the right outcome", "near ties", "huge logits"],
 )
 def test_a_model_that_leaves_its_decisions_to_rounding_vouches_for_none(
-    world: World, tmp_path: Path, fields: dict[str, Any], change: Change, found_by: str
+    world: World, tmp_path: Path, fields: dict[str, Any], change: forging.Change, found_by: str
 ) -> None:
     world = world.asking(tmp_path / "runs", Undecided(tmp_path / "log", name=NAME, **fields))
     folder = world.forged(tmp_path / "forged", change)
@@ -349,10 +322,16 @@ def test_another_precision_vouches_for_nothing(world: World, tmp_path: Path, is_
     assert verdict.warnings == (() if is_same else (f"{said}the result is in bfloat16; open it so with --dtype",))
 
 
-def test_what_a_log_leaves_open_is_no_statement(world: World, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_honest_answers_agree_and_what_a_log_leaves_open_is_no_statement(world: World, tmp_path: Path) -> None:
+    coarse, _ = world.again(world.places.honest, 5, backend=Opened(tmp_path / "log", name=NAME, fields=HALF))
+    assert coarse.tolerance == tolerance_for("bfloat16") > tolerance_for(world.backend.model.precision)
+    found, differing = world.again(world.places.honest, 30)
+    assert (found.n_items, found.n_agreeing, differing) == (30, 30, ())
+    assert world.again(world.places.honest, 10_000)[0].n_items == 200
     none = (None, None)
-    unknown = exchanges_with(option_token_counts=none, n_moved_tokens=None, option_end_logprobs=none)
-    assert world.is_reproduced(world.forged(tmp_path / "log", unknown), 60)
+    unknown = forging.exchanges_with(option_token_counts=none, n_moved_tokens=None, option_end_logprobs=none)
+    assert world.is_reproduced(world.forged(tmp_path / "unknown", unknown), 60)
 
 
 def test_a_missing_dataset_is_an_error(world: World, tmp_path: Path) -> None:
@@ -407,9 +386,9 @@ def test_the_board_says_that_answers_were_rerun_as_long_as_the_result_is_the_sam
         verdict = Verdict(place=str(folder), result_sha256=sha256_file(folder / "result.json"), rerun=rerun)
         (tmp_path / "report.json").write_text(as_json(Verdicts(verdicts=(verdict,))))
         accept([place.as_posix()], owner="acme-bot", report=tmp_path / "report.json", results=results)
-        (entry,) = entries(results, world.places)
+        (entry,) = forging.entries(results, world.places)
         assert entry.provenance == provenance
     (folder / "result.json").write_text((folder / "result.json").read_text() + "\n")
     accept([place.as_posix()], owner="acme-bot", results=results)
-    (entry,) = entries(results, world.places)
+    (entry,) = forging.entries(results, world.places)
     assert (entry.acceptance is not None, entry.provenance) == (True, "recomputed")

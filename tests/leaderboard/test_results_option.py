@@ -21,13 +21,6 @@ with accepted_results(sys.argv[1]) as folder:
 """
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 BROUGHT = {name: REPOSITORY / name for name in ("leaderboard/keys", "leaderboard/results", "site")}
 
 
@@ -42,11 +35,12 @@ BROUGHT = {name: REPOSITORY / name for name in ("leaderboard/keys", "leaderboard
     ],
 )
 def test_a_working_folder_with_a_board_of_its_own_is_read_there(
-    folder: Path, has: tuple[str, ...], own: tuple[str, ...]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has: tuple[str, ...], own: tuple[str, ...]
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     for name in has:
-        (folder / name).parent.mkdir(parents=True)
-        (folder / name).touch()
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).touch()
     expected = [Path(name) if name in own else path for name, path in BROUGHT.items()]
     assert [keys_folder(), results_folder(), site_folder()] == expected
 
@@ -71,8 +65,4 @@ def test_a_dataset_of_the_hub_is_downloaded_as_plain_files(tmp_path: Path) -> No
             for revision in ("", "@v1")
         )
     assert tagged.splitlines() == ["a/result.json False", "register.json False"]
-    assert newest.splitlines() == [
-        "a/result.json False",
-        "c/result.json/result.json False",
-        "register.json False",
-    ]
+    assert newest.splitlines() == ["a/result.json False", "c/result.json/result.json False", "register.json False"]

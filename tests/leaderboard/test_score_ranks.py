@@ -19,6 +19,7 @@ from biasboard import ranks
 from biasboard.ground.errors import BiasboardError, DataError
 from leaderboard.ranking.rank_ranges import RankRange
 from tests.commands import run
+from tests.leaderboard.synthetic import present
 
 command = partial(run, "-m", "biasboard", "ranks")
 
@@ -61,8 +62,7 @@ def test_means_intervals_and_comparisons_are_those_of_plain_loops() -> None:
         assert (pair.lead_at_worst, pair.lead_at_best) == pytest.approx((-mean, -mean))
         # Never smaller than the p-value of the pair alone, nor larger than Bonferroni's, but for what draws vary.
         alone = 2 * stats.t.sf(abs(mean) / error, 11)
-        assert pair.p_adjusted is not None
-        assert alone <= pair.p_adjusted <= 3 * alone + 0.01
+        assert alone <= present(pair.p_adjusted) <= 3 * alone + 0.01
         if pair.separable:
             beaten[pair.second if mean < 0 else pair.first].add(pair.first if mean < 0 else pair.second)
     for row in ranked.models:
@@ -98,8 +98,7 @@ def test_no_two_models_of_a_tier_are_told_apart_and_the_first_tier_is_tied_for_t
         winner, loser = (pair.first, pair.second) if pair.outcome == "first" else (pair.second, pair.first)
         assert not pair.separable or tiers[winner] < tiers[loser]
     for row in ranked.models:
-        assert row.rank is not None
-        assert (row.rank.best == 1) == (row.model in ranked.tied_for_first)
+        assert (present(row.rank).best == 1) == (row.model in ranked.tied_for_first)
     assert ranked.n_separable == sum(pair.separable for pair in ranked.comparisons) > 0
 
 
@@ -117,9 +116,7 @@ def test_instances_of_few_sources_are_less_evidence() -> None:
 
     def width(**options: Any) -> float:
         (pair,) = ranks(table, **options).comparisons
-        assert pair.high is not None
-        assert pair.low is not None
-        return pair.high - pair.low
+        return present(pair.high) - present(pair.low)
 
     assert width(cluster="repo") > 1.5 * width()
     assert ranks(table, cluster="repo").n_clusters == 12
@@ -137,9 +134,7 @@ def test_missing_scores_widen_ranks_leave_a_model_out_or_are_compared_on_common_
     # At worst its mean is .7 of .7, below m2; at best it is .7 of .7 and .3 of 1.2.
     assert widened["m0"].rank == RankRange(1, 3, 3)
     # So does its interval, with what is missing at the least and at the most.
-    assert widened["m0"].low is not None
-    assert widened["m0"].high is not None
-    assert widened["m0"].low < 0.5 < 0.8 < widened["m0"].high
+    assert present(widened["m0"].low) < 0.5 < 0.8 < present(widened["m0"].high)
     assert widened["m1"].rank == RankRange(1, 2, 3)
     common = ranks(lacking, common=True)
     assert [(row.model, str(row.rank)) for row in common.models] == [("m0", "1"), ("m1", "2"), ("m2", "3")]
@@ -148,7 +143,7 @@ def test_missing_scores_widen_ranks_leave_a_model_out_or_are_compared_on_common_
     assert ranks(mostly, range=(0, 2)).models[-1].reason == "15 of 40 scores; a rank needs half of them"
 
 
-def test_right_and_wrong_answers_have_a_known_range() -> None:
+def test_right_and_wrong_answers_have_a_known_range_and_equal_scores_claim_no_interval() -> None:
     solved = np.ones((2, 30))
     solved[1, :20] = 0
     table = pd.DataFrame(solved.astype(bool), index=["all", "some"], columns=[f"i{number}" for number in range(30)])
@@ -160,9 +155,6 @@ def test_right_and_wrong_answers_have_a_known_range() -> None:
     texts = table.map(str)
     texts.iloc[0, 3] = ""
     assert ranks(texts).models[0].n_scores == 29
-
-
-def test_equal_scores_are_tied_and_claim_no_interval() -> None:
     table = pd.DataFrame(0.3, index=["a", "b"], columns=[f"i{number}" for number in range(20)])
     ranked = ranks(table)
     assert [(str(row.rank), row.tier, row.low) for row in ranked.models] == [("1\N{EN DASH}2", 1, None)] * 2
@@ -230,9 +222,7 @@ UNUSABLE: dict[str, tuple[str | None, dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("content", "options", "line"), UNUSABLE.values(), ids=UNUSABLE)
-def test_a_table_that_cannot_be_used_is_one_line_with_the_remedy(
-    tmp_path: Path, content: str | None, options: dict[str, Any], line: str
-) -> None:
+def test_an_unusable_table_is_one_line(tmp_path: Path, content: str | None, options: dict[str, Any], line: str) -> None:
     path = tmp_path / "scores.csv"
     if content is not None:
         path.write_bytes(content.encode("utf-8", "surrogateescape"))

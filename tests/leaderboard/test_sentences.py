@@ -99,7 +99,7 @@ def apart_in(site: Site, view: TableView) -> str:
     return f"{sum(line['outcome'] in ENDS for line in pairs)} of {len(pairs)} pairs"
 
 
-def test_sentences_above_tables(site: Site) -> None:
+def test_sentences_above_tables_and_of_the_front_page(site: Site) -> None:
     n_checked = 0
     for view in site.view.tables:
         n_models, n_ranked = len(site.models(view)), len(site.ranked(view))
@@ -110,9 +110,6 @@ def test_sentences_above_tables(site: Site) -> None:
             assert view.separability.startswith(f"By {view.primary_label}, {tied_in(site, view)}; ")
             n_checked += 1
     assert n_checked
-
-
-def test_sentences_of_the_front_page(site: Site) -> None:
     parts = front_parts(site.view.board)
     for text, part in leaders(parts):
         (view,) = [each for each in site.view.tables if each.table is part.table]
@@ -151,7 +148,7 @@ def results(site: Site) -> Iterable[tuple[Placement, Line, str]]:
         yield placement, line, site.text(placement.page)
 
 
-def test_doubts_of_results(site: Site) -> None:
+def test_doubts_ranks_and_missing_ranks_of_results(site: Site) -> None:
     for placement, line, text in results(site):
         doubts = placement.doubts
         assert f'<p class="bb-note">{" ".join(doubts)}</p>' in text
@@ -160,9 +157,6 @@ def test_doubts_of_results(site: Site) -> None:
     (doubtful,) = (one for one, *_ in results(site) if len(one.doubts) > 1)
     for words, doubt in zip(("3 items", "have 0.250 of", "corrupted: it stutters."), doubtful.doubts[1:], strict=True):
         assert words in doubt
-
-
-def test_ranks_and_missing_ranks_of_results(site: Site) -> None:
     n_reasons = 0
     for _, line, text in results(site):
         ranked = re.search(r"Rank <strong>(\d+)(?:\N{EN DASH}(\d+))?</strong> of (\d+) in ", text)
@@ -198,82 +192,55 @@ class Case(NamedTuple):
     config: str
     measures: tuple[Measured, ...]
     values: Mapping[str, tuple[float, ...]]
-    text: str
     named: tuple[str, ...]
     """Models that the finding leads to, those that it names first."""
+    text: str
     prompts: tuple[str, ...] = ("intrinsic-v1",)
 
 
 CASES = {
     "kept": Case(
-        "gifi",
-        "recognition",
-        tuple(("recognition_accuracy", {"family_class": name}) for name in ("binary", "neo")),
-        {"one": (0.9, 0.5), "two": (0.8, 0.78), "three": (0.95, 0.6)},
+        *("gifi", "recognition", tuple(("recognition_accuracy", {"family_class": name}) for name in ("binary", "neo"))),
+        *({"one": (0.9, 0.5), "two": (0.8, 0.78), "three": (0.95, 0.6)}, ("two", "one", "three")),
         "2 of 3 models keep .+ two keeps the largest share of new ones: 78 %, against 80 %",
-        ("two", "one", "three"),
     ),
     "she": Case(
-        "gifi",
-        "assignment",
-        tuple(("she_share", {"stereotype": name}) for name in ("feminine", "masculine")),
-        {"one": (0.6, 0.3), "two": (0.5, 0.48), "three": (0.7, 0.2)},
+        *("gifi", "assignment", tuple(("she_share", {"stereotype": name}) for name in ("feminine", "masculine"))),
+        *({"one": (0.6, 0.3), "two": (0.5, 0.48), "three": (0.7, 0.2)}, ("three", "one")),
         "2 of 3 models write .+ widest gap is that of three: 70 % against 20 %",
-        ("three", "one"),
     ),
     "called": Case(
-        "gifi",
-        "recognition",
-        tuple(("pronoun_rate", {"family": "xe", "used": name}) for name in ("they", "he")),
-        {"one": (0.6, 0.2), "two": (0.1, 0.7), "three": (0.5, 0.1)},
+        *("gifi", "recognition", tuple(("pronoun_rate", {"family": "xe", "used": name}) for name in ("they", "he"))),
+        *({"one": (0.6, 0.2), "two": (0.1, 0.7), "three": (0.5, 0.1)}, ("two", "one", "three")),
         "2 of 3 models call .+, and 1 the other way round: two says “he” in 70 %",
-        ("two", "one", "three"),
     ),
     "chosen": Case(
-        "gifi",
-        "assignment",
-        (("neo_share", {}),),
-        {"one": (0.002,), "two": (0.0,), "three": (0.001,)},
+        *("gifi", "assignment", (("neo_share", {}),)),
+        *({"one": (0.002,), "two": (0.0,), "three": (0.001,)}, ("one", "two", "three")),
         "none of 3 models uses a new one in more than 5 % of its answers",
-        ("one", "two", "three"),
     ),
     "stereotypes": Case(
-        "synthbias",
-        "type2",
-        tuple(("accuracy", {"stereotype": name}) for name in ("pro", "anti")),
-        {"one": (0.9, 0.7), "two": (0.8, 0.4), "three": (0.5, 0.52)},
+        *("synthbias", "type2", tuple(("accuracy", {"stereotype": name}) for name in ("pro", "anti"))),
+        *({"one": (0.9, 0.7), "two": (0.8, 0.4), "three": (0.5, 0.52)}, ("two", "one")),
         "2 of 3 models understand .+ widest gap is that of two: 80 % right against 40 %",
-        ("two", "one"),
     ),
     "lean": Case(
-        "synthbias",
-        "type1",
-        (("pro_rate", {}),),
-        {"one": (0.6,), "two": (0.52,), "three": (0.71,)},
+        *("synthbias", "type1", (("pro_rate", {}),)),
+        *({"one": (0.6,), "two": (0.52,), "three": (0.71,)}, ("three", "one")),
         "2 of 3 models choose .+ leaves open who is meant; three in 71 %",
-        ("three", "one"),
     ),
     "random words": Case(
-        "superni",
-        "tasks",
-        (("bias_score", {}), ("bias_score_dc", {})),
-        {"one": (0.5, 0.2), "two": (0.3, 0.28), "three": (0.4, 0.2)},
+        *("superni", "tasks", (("bias_score", {}), ("bias_score_dc", {}))),
+        *({"one": (0.5, 0.2), "two": (0.3, 0.28), "three": (0.4, 0.2)}, ("one", "three")),
         "2 of 3 models prefer .+ largest change is that of one: from 0.50 to 0.20,",
-        ("one", "three"),
         SETS,
     ),
 }
 
 
 def measured(name: str, group: dict[str, str], value: float, width: float) -> Metric:
-    interval = Interval(
-        low=max(0.0, value - width),
-        high=min(1.0, value + width),
-        level=0.95,
-        method="m",
-        n_clusters=9,
-        n_resamples=None,
-    )
+    low, high = max(0.0, value - width), min(1.0, value + width)
+    interval = Interval(low=low, high=high, level=0.95, method="m", n_clusters=9, n_resamples=None)
     return replace(examples.metric(), name=name, group=group, value=value, interval=interval)
 
 

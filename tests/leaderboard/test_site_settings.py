@@ -29,33 +29,21 @@ extra:
 """
 
 
-@pytest.mark.parametrize(
-    ("lines", "said"),
-    [
-        ("site_url:", SiteSettings()),
-        ("extra:\n  anything: !!python/name:module.function", SiteSettings()),
-        (SETTINGS, OURS),
-    ],
-)
-def test_settings_are_those_of_mkdocs(tmp_path: Path, lines: str, said: SiteSettings) -> None:
-    (tmp_path / "mkdocs.yml").write_text(f"site_name: x\n{lines}\nnav: []\n", encoding="utf-8")
-    assert site_settings(tmp_path) == said
-
-
-@pytest.mark.parametrize(
-    ("lines", "complaint"),
-    [
+def test_settings_are_those_of_mkdocs_and_an_address_that_is_none_is_refused(tmp_path: Path) -> None:
+    none = ("site_url:", "extra:\n  anything: !!python/name:module.function")
+    for lines, said in (*((one, SiteSettings()) for one in none), (SETTINGS, OURS)):
+        (tmp_path / "mkdocs.yml").write_text(f"site_name: x\n{lines}\nnav: []\n", encoding="utf-8")
+        assert site_settings(tmp_path) == said
+    for line, complaint in (
         ("site_url: javascript:alert(1)", "site_url: 'javascript:alert(1)' is no address of a website"),
         ("site_url: 'https://board.test/<b>'", "site_url: 'https://board.test/<b>' is no address of a website"),
         ("extra: {contact: the lab}", "extra: contact: 'the lab' is no address of a website"),
         ("extra: [", "correct the settings of the site"),
-    ],
-)
-def test_an_address_that_is_none_is_refused(tmp_path: Path, lines: str, complaint: str) -> None:
-    (tmp_path / "mkdocs.yml").write_text(f"{lines}\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match=re.escape(complaint)) as caught:
-        site_settings(tmp_path)
-    assert "\n" not in str(caught.value)
+    ):
+        (tmp_path / "mkdocs.yml").write_text(f"{line}\n", encoding="utf-8")
+        with pytest.raises(ConfigError, match=re.escape(complaint)) as caught:
+            site_settings(tmp_path)
+        assert "\n" not in str(caught.value)
 
 
 def pages(settings: SiteSettings, root: Path | None = None) -> dict[str, str]:

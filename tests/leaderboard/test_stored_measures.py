@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from biasboard.ground import strict_json
 from biasboard.ground.files import sha256_file
 from biasboard.ground.memory import Memory
 from evaluators.metric import MetricName
@@ -22,11 +21,10 @@ from leaderboard.verify.comparisons import CompleteRuns
 from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.verdicts import load
-from schemas.documents.result import Metric, Result
+from schemas.documents.result import Metric
 from schemas.documents.run_files import ClusterSums
-from schemas.files import contract, row_files
-from schemas.folders.run_folder import read_result
-from schemas.outputs.documents import Verdict
+from schemas.files import row_files
+from schemas.folders.run_folder import read_result, write_result
 from tests.evaluators.label_data import made_dataset
 from tests.leaderboard import forging
 from tests.leaderboard.handed_in import hand_in
@@ -75,13 +73,9 @@ def named(metric: Metric, name: MetricName | None) -> Metric:
     return metric if name is None else replace(metric, name=name.name, version=name.version)
 
 
-def write(folder: Path, result: Result) -> None:
-    strict_json.write(folder / "result.json", contract.dump(result))
-
-
 def change(folder: Path, how: Callable[[Metric], Metric]) -> None:
     result = read_result(folder)
-    write(folder, replace(result, metrics=tuple(map(how, result.metrics))))
+    write_result(folder, replace(result, metrics=tuple(map(how, result.metrics))))
 
 
 def change_overall(folder: Path, name: str, **fields: Any) -> None:
@@ -94,18 +88,11 @@ def entry_of(folder: Path, book: KeyBook, memory: Memory) -> Entry:
     return entry
 
 
-def about_metrics(verdict: Verdict) -> list[str]:
-    return [warning for warning in verdict.warnings if "metrics" in warning]
-
-
-def test_a_name_is_retired_where_nothing_has_it_now() -> None:
+def test_a_name_is_retired_where_nothing_has_it_now_and_a_traded_one_told_by_its_version() -> None:
     retired = retired_names(TASK)
     assert {"gini_paper", "gini_paper_floor", "gini_paper_gini"} <= retired
     assert not retired & {definition.name for definition in metric_definitions(TASK)}
     assert retired_names("coreference") == frozenset()
-
-
-def test_two_metrics_that_traded_a_name_are_told_apart_by_their_versions() -> None:
     squared, other = MetricName("gini", "2.1"), MetricName("accuracy", "1.1")
     assert present_names(TASK, (PAPER, squared, other)) == {PAPER: GINI, squared: MetricName("squared_cv", "2.1")}
     # A version that nothing is known of keeps the name, and so does what would take it.
@@ -117,14 +104,12 @@ def test_two_metrics_that_traded_a_name_are_told_apart_by_their_versions() -> No
 
 
 @pytest.mark.slow
-def test_a_result_with_former_names_is_verified_and_scored_as_one_with_present_names(
-    older: Path, book: KeyBook
-) -> None:
+def test_a_result_with_former_names_is_verified_and_scored_as_one_of_present_names(older: Path, book: KeyBook) -> None:
     stored = json.loads((older / "result.json").read_text(encoding="utf-8"))["metrics"]
     assert {"gini_paper", "gini_paper_floor", "gini_paper_bc"} <= {metric["name"] for metric in stored}
     assert not any(metric["name"].startswith("squared_cv") for metric in stored)
     verdict = forging.verdict(older, book)
-    assert (verdict.reason, about_metrics(verdict)) == (None, [])
+    assert (verdict.reason, [one for one in verdict.warnings if "metrics" in one]) == (None, [])
     memory = Memory(older.parents[1] / "memory")
     of_file = {(one["name"], one["version"], str(one["group"])): one["value"] for one in stored}
     for entry in (entry_of(older, book, memory), entry_of(older, book, memory)):
@@ -154,7 +139,7 @@ def test_a_value_beside_one_of_the_present_name_is_told_and_does_not_hide_it(old
     result = read_result(older)
     kept = [one for one in result.metrics if one.name != "gini"]
     both = [*kept, *(named(one, GINI) for one in kept if one.name == "gini_paper")]
-    write(older, replace(result, metrics=tuple(both)))
+    write_result(older, replace(result, metrics=tuple(both)))
     change_overall(older, "gini_paper", value=0.123, **HIDDEN)
     verdict = forging.verdict(older, book)
     assert verdict.reason is None
@@ -177,7 +162,7 @@ def test_stored_sums_are_read_under_present_names(older: Path, book: KeyBook, tm
     assert "gini_paper" in {row.metric for row in rows}
     row_files.write_rows(path, rows, ClusterSums)
     sums = replace(result.withheld.sums, sha256=sha256_file(path))
-    write(public, replace(result, withheld=replace(result.withheld, sums=sums)))
+    write_result(public, replace(result, withheld=replace(result.withheld, sums=sums)))
     assert CompleteRuns(older.parent, book, Memory(None)).problem(public) is None
 
 
@@ -195,18 +180,6 @@ def change_corrections(folder: Path, how: Callable[[Any], object], *, rehash: bo
 
 def weigh_first_label(weight: float) -> Callable[[Any], None]:
     return lambda corrections: corrections[0]["weights"].__setitem__(0, weight)
-
-
-@pytest.mark.slow
-def test_the_corrections_of_both_tasks_are_stored_handed_on_and_verified(
-    book: KeyBook, run: Path, tmp_path: Path
-) -> None:
-    stored = json.loads((run / "corrections.json").read_text(encoding="utf-8"))["corrections"]
-    assert [(one["config"], one["calibration"]) for one in stored] == [("two", "gini"), ("letters", "gini")]
-    assert all(one["n_items"] > 20 and max(one["weights"]) == 1.0 for one in stored)
-    handed = hand_in(run, tmp_path / "results")
-    assert (handed / "corrections.json").read_bytes() == (run / "corrections.json").read_bytes()
-    assert [forging.reason(folder, book) for folder in (run, handed)] == ["", ""]
 
 
 @pytest.mark.slow
@@ -237,7 +210,13 @@ def test_other_weights_with_their_metrics_are_refused(book: KeyBook, run: Path) 
 
 
 @pytest.mark.slow
-def test_another_normalisation_fits_anew(book: KeyBook, run: Path) -> None:
+def test_corrections_are_stored_handed_on_verified_and_fitted_anew(book: KeyBook, run: Path, tmp_path: Path) -> None:
+    stored = json.loads((run / "corrections.json").read_text(encoding="utf-8"))["corrections"]
+    assert [(one["config"], one["calibration"]) for one in stored] == [("two", "gini"), ("letters", "gini")]
+    assert all(one["n_items"] > 20 and max(one["weights"]) == 1.0 for one in stored)
+    handed = hand_in(run, tmp_path / "results")
+    assert (handed / "corrections.json").read_bytes() == (run / "corrections.json").read_bytes()
+    assert [forging.reason(folder, book) for folder in (run, handed)] == ["", ""]
     before = (run / "corrections.json").read_bytes()
     other = rescore(run, normalisation="byte_mean", root=run.parent / "others")
     assert (other.folder / "corrections.json").read_bytes() != before

@@ -45,13 +45,8 @@ def made(out: Path) -> MadeBoard:
 
 
 def result_of(out: Path, model: str, context: str) -> Path:
-    found = [
-        path.parent
-        for path in (out / "runs").rglob("result.json")
-        if path.parent.parent.name.endswith(model) and f"-{context}-" in path.parent.name
-    ]
-    assert len(found) == 1
-    return found[0]
+    (found,) = (out / "runs").glob(f"**/*{model}/*-{context}-*/result.json")
+    return found.parent
 
 
 def value_of(folder: Path, name: str) -> float:
@@ -62,14 +57,11 @@ def value_of(folder: Path, name: str) -> float:
     return value
 
 
-def test_the_default_asks_100_items_of_each_task_in_four_contexts(out: Path) -> None:
+def test_the_default_asks_100_items_of_a_task_and_the_index_is_a_mean_over_sets(out: Path, made: MadeBoard) -> None:
     for context in CONTEXTS:
         signature = told(result_of(out, "label-prior-0.8", context) / "result.json")["signature"]
         assert signature["n_items"] == 10 * (100 + 32 + 64 + 43)
         assert signature["normalisation"] == "token_mean_if_unequal"
-
-
-def test_the_index_of_the_board_is_the_mean_over_the_sets(out: Path, made: MadeBoard) -> None:
     (index,) = made.view.indices
     (row,) = (one for one in made.rows(index.files.stem) if str(one["model"]).endswith("label-prior-0.8"))
     wanted = [value_of(result_of(out, "label-prior-0.8", context), "bias_score") for context in CONTEXTS[1:]]
@@ -80,7 +72,7 @@ def test_the_index_of_the_board_is_the_mean_over_the_sets(out: Path, made: MadeB
     assert "there is no result of classification with k2-set0" in str(row["macro_f1_k2_reason"])
 
 
-def test_pages_show_curves_calibrations_and_every_task(made: MadeBoard) -> None:
+def test_pages_show_every_task_and_curves_of_the_cumulated_class_accuracies(made: MadeBoard, out: Path) -> None:
     assert "not ranked: asks" not in made.texts["benchmarks/superni.md"]
     charts = [path for path in made.texts if path.startswith("charts/")]
     for name in ("by-examples", "by-correction", "class-accuracies", "lorenz"):
@@ -91,10 +83,7 @@ def test_pages_show_curves_calibrations_and_every_task(made: MadeBoard) -> None:
     assert ">16<" not in curves
     assert 'id="baseline__label-prior-0.8"' in made.texts["useless-predictors.md"]
     assert len([path for path in made.texts if path.startswith("suites/")]) == len(CONTEXTS)
-
-
-def test_lorenz_curves_are_the_cumulated_accuracies_of_the_classes(out: Path, made: MadeBoard) -> None:
-    """Of every set of examples, part and class, recounted from the stored answers."""
+    # Of every set of examples, part and class, recounted from the stored answers.
     page = made.texts["benchmarks/superni.md"]
     halves = []
     for model in ("uniform", "label-prior-0.8"):
@@ -118,15 +107,12 @@ def known_key(out: Path, folder: Path) -> KnownKey:
     return KnownKey(made.key, "key", made.items)
 
 
-def test_items_of_the_default_limit_count_as_the_whole_suite(out: Path) -> None:
+def test_items_of_the_default_limit_count_as_the_whole_suite_and_others_are_refused(out: Path, tmp_path: Path) -> None:
     folder = result_of(out, "uniform", CONTEXTS[1])
     check = KeyCheck("records", read_result(folder).signature, known_key(out, folder))
     assert check.match.extent == "whole"
     for records in read_parts(folder, read_result(folder)):
         check.add(records, None)
-
-
-def test_other_items_of_the_same_number_are_refused(out: Path, tmp_path: Path) -> None:
     dataset, folder = out / "datasets" / "superni", result_of(out, "uniform", CONTEXTS[1])
     output_of(
         *("-m", "evaluators", "run", "--dataset", dataset, "--out", tmp_path, "--backend", "baseline"),

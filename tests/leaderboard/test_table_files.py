@@ -21,7 +21,7 @@ from leaderboard.pages.tables import TableView
 from leaderboard.ranking.frames import Columns, DownloadTable, Files, to_csv
 from leaderboard.verify.entries import Root
 from tests.leaderboard.forging import Places, accepted, asking, board, constant, forge
-from tests.leaderboard.synthetic import leaning, write_model
+from tests.leaderboard.synthetic import leaning, present, write_model
 from tests.worlds import MadeBoard, table_rows
 
 pytestmark = pytest.mark.slow
@@ -37,12 +37,19 @@ def section(strangers: MadeBoard) -> TableView:
     return found
 
 
-@pytest.fixture(scope="module")
-def tex(section: TableView, strangers: MadeBoard) -> str:
-    return strangers.texts[section.files.tex]
+def test_a_row_too_short_is_an_error_and_cells_that_a_spreadsheet_would_run_are_defused() -> None:
+    table = DownloadTable(Files("files/x"), COLUMNS, [("a", "b", 0.5, True), ("a", "b", 0.5)])
+    for written in ("csv", "parquet"):
+        with pytest.raises(ValueError, match="shorter"):
+            getattr(table, written)
+    texts = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\uff1dHYPERLINK(1)", "plain", ""]
+    lines = list(csv.reader(io.StringIO(to_csv([{"text": text} for text in texts]))))
+    defused = [f"'{text}" for text in texts[:-2]]
+    assert [line[0] if line else "" for line in lines[1:]] == [*defused, "plain", ""]
+    assert to_csv([{"gap": -0.25, "known": True, "rank": None}]) == "gap,known,rank\n-0.25,true,\n"
 
 
-def test_every_table_is_there_as_csv_and_as_parquet_with_its_numbers_and_types(strangers: MadeBoard) -> None:
+def test_every_table_is_there_as_csv_and_parquet_with_its_numbers(strangers: MadeBoard, section: TableView) -> None:
     view, texts = strangers.view, strangers.texts
     tables = {table.files.stem: table for table in tables_of(view)}
     exported = {path for path in texts if re.fullmatch(r"files/[^/]+\.csv(\.gz)?", path)}
@@ -69,24 +76,6 @@ def test_every_table_is_there_as_csv_and_as_parquet_with_its_numbers_and_types(s
         assert dict(zip(read.schema.names, read.schema.types, strict=True)) == kinds
         n_empty += sum(column.null_count == len(column) for column in read.columns)
     assert n_empty > 10, "columns without a value have their type, too"
-
-
-def test_a_row_without_a_value_for_each_column_is_an_error() -> None:
-    table = DownloadTable(Files("files/x"), COLUMNS, [("a", "b", 0.5, True), ("a", "b", 0.5)])
-    for written in ("csv", "parquet"):
-        with pytest.raises(ValueError, match="shorter"):
-            getattr(table, written)
-
-
-def test_cells_that_a_spreadsheet_would_run_are_defused_and_negative_numbers_stay_numbers() -> None:
-    texts = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\uff1dHYPERLINK(1)", "plain", ""]
-    lines = list(csv.reader(io.StringIO(to_csv([{"text": text} for text in texts]))))
-    defused = [f"'{text}" for text in texts[:-2]]
-    assert [line[0] if line else "" for line in lines[1:]] == [*defused, "plain", ""]
-    assert to_csv([{"gap": -0.25, "known": True, "rank": None}]) == "gap,known,rank\n-0.25,true,\n"
-
-
-def test_files_hold_the_numbers_of_the_results(strangers: MadeBoard, section: TableView) -> None:
     lines, from_csv = strangers.rows(section.files.stem), strangers.csv(section.files.csv)
     for row, csv_line, line in zip(section.table.rows, from_csv, lines, strict=True):
         metric, counts = row.entry.metric("accuracy", {"stereotype": "anti"}), row.entry.result.counts
@@ -102,9 +91,8 @@ def test_files_hold_the_numbers_of_the_results(strangers: MadeBoard, section: Ta
     assert sum(line["n_scored"] == 100 for line in lines) == len(lines) - 1
 
 
-@pytest.mark.parametrize(
-    ("text", "written"),
-    [
+def test_latex_of_strangers_cannot_act() -> None:
+    for text, written in (
         ("a_b", r"a\_b"),
         ("100% & #1 $x", r"100\% \& \#1 \$x"),
         ("a~b^c", r"a\textasciitilde{}b\textasciicircum{}c"),
@@ -112,37 +100,28 @@ def test_files_hold_the_numbers_of_the_results(strangers: MadeBoard, section: Ta
         ('<|"`', r"\textless{}\textbar{}\char34{}{`}"),
         ("a\nb\x1b", r"a\textbackslash{}nb\textbackslash{}x1b"),
         ("x" * 500, "x" * 400 + r" \ldots{} (100 more characters)"),
-    ],
-)
-def test_latex_of_strangers_cannot_act(text: str, written: str) -> None:
-    assert escape(text) == written
+    ):
+        assert escape(text) == written
 
 
-def test_the_table_for_papers_has_value_interval_and_rank_range(
-    strangers: MadeBoard, section: TableView, tex: str
-) -> None:
+def test_the_table_for_papers_has_values_ranks_and_footnotes(strangers: MadeBoard, section: TableView) -> None:
+    tex = strangers.texts[section.files.tex]
     rows = [line for line in tex.splitlines() if line.startswith(r"\texttt{")]
     assert len(rows) == len(section.table.rows) == 6
     row = next(one for one in section.table.rows if one.model.id == "acme/large")
-    metric = row.entry.metric("ucerf")
-    assert metric is not None
-    assert metric.interval is not None
-    assert row.rank is not None
+    metric = present(row.entry.metric("ucerf"))
+    interval = present(metric.interval)
     line = next(line for line in rows if "acme/large" in line)
-    assert f"& {metric.value:.3f} [{metric.interval.low:.3f}, {metric.interval.high:.3f}] &" in line
-    assert line.endswith(rf"& {str(row.rank).replace(chr(0x2013), '--')} \\")
+    assert f"& {metric.value:.3f} [{interval.low:.3f}, {interval.high:.3f}] &" in line
+    assert line.endswith(rf"& {str(present(row.rank)).replace(chr(0x2013), '--')} \\")
     assert {line.count(" & ") for line in rows} == {len(section.headlines) + 1}
     in_markdown = strangers.texts[section.files.markdown]
-    assert rf"| {metric.value:.3f} \[{metric.interval.low:.3f}, {metric.interval.high:.3f}\] |" in in_markdown
+    assert rf"| {metric.value:.3f} \[{interval.low:.3f}, {interval.high:.3f}\] |" in in_markdown
     assert not re.search(r"(?<!\\)<", in_markdown)
     # Names of strangers are texts.
     assert r"\$50\%\_\&\#\textasciitilde{}\textasciicircum{}\textbackslash{}input\{x\}\$\textless{}\textbar{}" in tex
-
-
-def test_what_is_unknown_is_a_dash_with_a_footnote(tex: str) -> None:
     mute = next(line for line in tex.splitlines() if "acme/mute" in line)
-    rank = re.search(r"---\\textsuperscript\{(\w+)\} \\\\$", mute)
-    assert rank is not None
+    rank = present(re.search(r"---\\textsuperscript\{(\w+)\} \\\\$", mute))
     assert rf"\textsuperscript{{{rank[1]}}} 0 of 100 items scored; a rank needs at least half\par" in tex
     marks = set(re.findall(r"---\\textsuperscript\{(\w+)\}", tex))
     notes = re.findall(r"^\\textsuperscript\{(\w+)\} ", tex, re.MULTILINE)
@@ -184,9 +163,7 @@ def test_a_citation_names_address_and_date_if_they_are_known_and_braces_leave_it
     assert r"a\char123{}b" in cited["title"]
 
 
-def test_the_audit_gives_the_whole_reason_of_each_result_without_a_rank_or_a_table(
-    places: Places, tmp_path: Path
-) -> None:
+def test_the_audit_gives_the_reason_of_each_result_without_a_rank_or_a_table(places: Places, tmp_path: Path) -> None:
     shutil.copytree(places.honest, tmp_path / "honest")
     forge(places, tmp_path / "unknown", constant(0.71), model="acme/unknown", **asking(dataset="elsewhere"))
     forge(places, tmp_path / "slice", lambda records: records[:100], **asking(n_items=100, items_sha256="1" * 64))

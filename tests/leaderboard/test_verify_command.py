@@ -78,13 +78,13 @@ def test_a_path_without_results_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("output", ["text", "github"])
-def test_names_of_folders_command_nothing(runs: Path, tmp_path: Path, output: str) -> None:
+def test_names_of_folders_command_nothing(runs: Path, tmp_path: Path) -> None:
     broken(runs, tmp_path / "results" / ACTS)
-    done = verify(tmp_path / "results", "--format", output, runs=runs, status=1)
-    assert "\x1b" not in done.stdout + done.stderr
-    (line,) = done.stdout.splitlines()
-    assert line.startswith("::error file=" if output == "github" else "rejected: ")
+    for output, begin in (("text", "rejected: "), ("github", "::error file=")):
+        done = verify(tmp_path / "results", "--format", output, runs=runs, status=1)
+        assert "\x1b" not in done.stdout + done.stderr
+        (line,) = done.stdout.splitlines()
+        assert line.startswith(begin)
 
 
 @pytest.mark.slow
@@ -116,15 +116,9 @@ def test_a_key_names_the_contents_of_its_dataset(tmp_path: Path) -> None:
 
 
 def step(pull: Pull, name: str, *arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [pull.base / ".ci" / name, *arguments, sys.executable],
-        cwd=pull.base.parent,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "AUTHOR": "acme-bot", **environment},
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
+    command = [pull.base / ".ci" / name, *arguments, sys.executable]
+    env = {**os.environ, "PYTHONPATH": str(REPOSITORY), "AUTHOR": "acme-bot", **environment}
+    return subprocess.run(command, cwd=pull.base.parent, env=env, capture_output=True, text=True, timeout=280)
 
 
 def verified(pull: Pull, **environment: str) -> tuple[subprocess.CompletedProcess[str], list[dict[str, Any]]]:
@@ -219,11 +213,6 @@ def test_a_report_is_data(pull: Pull, report: str, options: dict[str, str], said
     assert ("were not verified" in body) == ("changed" in options)
 
 
-def test_what_decides_has_owners() -> None:
-    owned = (GITHUB / "CODEOWNERS").read_text(encoding="utf-8")
-    assert all(f"\n/{path} @" in owned for path in DECIDING)
-
-
 def workflow(name: str) -> Any:
     return yaml.safe_load((GITHUB / "workflows" / f"{name}.yml").read_text(encoding="utf-8"))
 
@@ -239,7 +228,9 @@ def test_workflows_put_nothing_of_strangers_into_a_shell(name: str) -> None:
             assert not script.startswith(".ci/") or os.access(REPOSITORY / script, os.X_OK), script
 
 
-def test_the_job_that_reads_strangers_files_may_write_nothing() -> None:
+def test_what_decides_has_owners_and_the_job_that_reads_strangers_files_writes_nothing() -> None:
+    owned = (GITHUB / "CODEOWNERS").read_text(encoding="utf-8")
+    assert all(f"\n/{path} @" in owned for path in DECIDING)
     verify = workflow("verify")
     assert "secrets." not in json.dumps(verify)
     assert all("permissions" not in job for job in verify["jobs"].values())

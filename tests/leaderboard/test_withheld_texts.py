@@ -23,7 +23,7 @@ from leaderboard.verify.entries import Root
 from leaderboard.verify.submissions import public_files
 from leaderboard.verify.verdicts import judge, load
 from schemas.documents.base import as_row
-from schemas.documents.record import Exchange, exchange_sha256
+from schemas.documents.record import exchange_sha256
 from schemas.documents.result import Result
 from schemas.documents.run_files import ClusterSums
 from schemas.files import arrow_files, contract, row_files
@@ -33,7 +33,8 @@ from schemas.validate import problems
 from tests.commands import output_of
 from tests.leaderboard.forging import Places, verdict, with_exchange
 from tests.leaderboard.handed_in import hand_in
-from tests.leaderboard.withheld_world import World, better, change_sums, rewritten
+from tests.leaderboard.synthetic import present
+from tests.leaderboard.withheld_world import World, better, change_exchange, change_sums, rewritten
 from tests.record_files import read_records, write_records
 from tests.worlds import MadeBoard
 
@@ -57,7 +58,7 @@ def test_where_the_benchmark_asks_for_it_prompts_stay_behind_too(made_world: Wor
             assert one.text == f"sha256:{hashlib.sha256(str(other.text).encode()).hexdigest()[:16]}"
 
 
-def test_no_text_is_left_and_each_is_there_by_its_hash(world: World) -> None:
+def test_no_text_is_left_but_its_hash_and_all_numbers_are_those_of_the_complete_runs(world: World) -> None:
     for run in find_runs(world.runs):
         texts = {exchange.text for record in read_records(run / "records.parquet") for exchange in record.exchanges}
         result = read_result(run)
@@ -69,9 +70,6 @@ def test_no_text_is_left_and_each_is_there_by_its_hash(world: World) -> None:
         assert shown.isdisjoint(texts)
         assert len(shown) == len(texts)
         assert list(problems(folder)) == []
-
-
-def test_all_numbers_are_those_of_the_complete_runs(world: World) -> None:
     complete, withheld = world.entries(world.runs), world.entries(world.results)
     assert complete.keys() == withheld.keys()
     for name, theirs in complete.items():
@@ -101,16 +99,9 @@ def _of(metric: str, change: Callable[[ClusterSums], ClusterSums]) -> Callable[[
     return lambda folder: change_sums(folder, lambda row: change(row) if metric in ("", row.metric) else row)
 
 
-def _records(change: Callable[[Exchange], Exchange], place: int) -> Callable[[Path], None]:
-    """What changes the first exchange of a record."""
-
-    def forge(folder: Path) -> None:
-        records = list(read_records(folder / "records.parquet"))
-        first, *others = records[place].exchanges
-        records[place] = replace(records[place], exchanges=(change(first), *others))
-        write_records(folder / "records.parquet", records)
-
-    return forge
+def _with_text(text: str | None, place: int) -> Callable[[Path], None]:
+    """What changes the text of the first exchange of a record."""
+    return lambda folder: change_exchange(folder, place, lambda one: replace(one, text=text))
 
 
 def _with_infinity(folder: Path) -> None:
@@ -123,24 +114,21 @@ def _twice(folder: Path) -> None:
     rows = row_files.read_rows(folder / "sums.parquet", ClusterSums)
     row_files.write_rows(folder / "sums.parquet", [*rows, rows[0]], ClusterSums)
     result = read_result(folder)
-    assert result.withheld is not None
-    withheld = replace(result.withheld, sums=replace(result.withheld.sums, n_rows=len(rows) + 1))
+    withheld = present(result.withheld)
+    withheld = replace(withheld, sums=replace(withheld.sums, n_rows=len(rows) + 1))
     strict_json.write(folder / "result.json", contract.dump(replace(result, withheld=withheld)))
 
 
 FORGED: dict[str, tuple[Callable[[Path], None], str]] = {
     "better": (_of("", better), "metric recognition_accuracy"),
     "without spread": (_of("", _without_spread), "metric gdr: interval is"),
-    "with a text": (_records(lambda one: replace(one, text="A text."), 3), "row 4: holds a text"),
-    "without a hash": (_records(lambda one: replace(one, text=None), 0), "row 1: holds no hash of its text"),
+    "with a text": (_with_text("A text.", 3), "row 4: holds a text"),
+    "without a hash": (_with_text(None, 0), "row 1: holds no hash of its text"),
     "renamed": (
         _of("recognition_accuracy", lambda row: replace(row, metric="fairness")),
         "has sums of 'fairness', which is no metric of recognition",
     ),
-    "over more clusters": (
-        _of("", lambda row: replace(row, sums=row.sums * 20)),
-        "clusters, and the records have 30",
-    ),
+    "over more clusters": (_of("", lambda row: replace(row, sums=row.sums * 20)), "clusters, and the records have 30"),
     "over other clusters": (_of("gdr", lambda row: replace(row, sums=(*row.sums, *row.sums))), "has sums over"),
     "infinite": (_with_infinity, "row 1: sums[0]: holds NaN or"),
     "twice": (_twice, "has sums twice for one slice"),
@@ -181,21 +169,17 @@ def test_sums_of_another_version_give_a_null_with_a_reason(world: World) -> None
         return replace(result, metrics=tuple(metrics))
 
     rewritten(folder, older)
-    metric = world.entries(world.results)["acme/fair", "recognition"].metric("gdr")
-    assert metric is not None
+    metric = present(world.entries(world.results)["acme/fair", "recognition"].metric("gdr"))
     assert metric.value is None
     assert str(metric.reason).startswith("its sums are of version 0.1")
 
 
-def test_what_needs_texts_asks_for_the_complete_run(world: World, tmp_path: Path) -> None:
+def test_what_needs_texts_asks_for_the_complete_run_and_hashes_are_compared(world: World, tmp_path: Path) -> None:
     folder = world.result("acme/fair", "continuation")
     with pytest.raises(DataError, match="name the folder of the complete run"):
         rescore(folder)
     with pytest.raises(DataError, match="name the folder of the complete run"):
         public_files(folder, tmp_path, withhold=True)
-
-
-def test_answers_that_are_asked_again_are_compared_by_their_hashes(world: World) -> None:
     folder = world.result("acme/fair", "recognition")
     run = world.runs / "acme__fair" / "recognition"
     stored, complete = (RecordColumns.of(read_records(one / "records.parquet"))[0] for one in (folder, run))
@@ -264,9 +248,7 @@ def test_options_after_a_text_are_handed_in_without_the_prompt_that_holds_it(rea
 
 def test_a_changed_log_probability_is_found_without_prompts(places: Places, tmp_path: Path) -> None:
     folder = hand_in(places.honest, tmp_path, withhold=True)
-    records = list(read_records(folder / "records.parquet"))
-    records[5] = with_exchange(records[5], lambda one: replace(one, option_logprobs=one.option_logprobs[::-1]))
-    write_records(folder / "records.parquet", records)
+    change_exchange(folder, 5, lambda one: replace(one, option_logprobs=one.option_logprobs[::-1]))
     assert "the file was changed after the result was written" in str(verdict(folder, places).reason)
     file = replace(read_result(folder).records, sha256=sha256_file(folder / "records.parquet"))
     strict_json.write(folder / "result.json", contract.dump(replace(read_result(folder), records=file)))

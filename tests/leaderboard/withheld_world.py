@@ -16,6 +16,7 @@ from leaderboard.verify.comparisons import CompleteRuns
 from leaderboard.verify.entries import Entry, Origin, Root
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.verdicts import judge, load
+from schemas.documents.record import Exchange
 from schemas.documents.result import Result
 from schemas.documents.run_files import ClusterSums
 from schemas.files import contract, row_files
@@ -24,6 +25,8 @@ from schemas.outputs.documents import Verdict
 from tests.leaderboard.gifi_results import write_gifi_model
 from tests.leaderboard.handed_in import hand_in
 from tests.leaderboard.made_keys import write_keys
+from tests.leaderboard.synthetic import present
+from tests.record_files import read_records, write_records
 
 SKILLS = {"acme/strong": 0.95, "acme/fair": 0.8}
 
@@ -79,13 +82,10 @@ def make_world(tmp_path: Path) -> World:
 def rewritten(folder: Path, change: Callable[[Result], Result]) -> None:
     """Write a result again after a change, with the hashes of the files beside it as they are now."""
     result = change(read_result(folder))
-    assert result.withheld is not None
-    sums = replace(result.withheld.sums, sha256=sha256_file(folder / "sums.parquet"))
-    result = replace(
-        result,
-        records=replace(result.records, sha256=sha256_file(folder / "records.parquet")),
-        withheld=replace(result.withheld, sums=sums),
-    )
+    withheld = present(result.withheld)
+    sums = replace(withheld.sums, sha256=sha256_file(folder / "sums.parquet"))
+    records = replace(result.records, sha256=sha256_file(folder / "records.parquet"))
+    result = replace(result, records=records, withheld=replace(withheld, sums=sums))
     strict_json.write(folder / "result.json", contract.dump(result))
     statement = json.loads((folder / "submission.json").read_text())
     statement["result_sha256"] = sha256_file(folder / "result.json")
@@ -93,10 +93,16 @@ def rewritten(folder: Path, change: Callable[[Result], Result]) -> None:
 
 
 def change_sums(folder: Path, change: Callable[[ClusterSums], ClusterSums]) -> None:
-    result = read_result(folder)
-    assert result.withheld is not None
-    rows = [change(row) for row in read_sums(folder, result.withheld.sums)]
+    rows = [change(row) for row in read_sums(folder, present(read_result(folder).withheld).sums)]
     row_files.write_rows(folder / "sums.parquet", rows, ClusterSums)
+
+
+def change_exchange(folder: Path, place: int, change: Callable[[Exchange], Exchange]) -> None:
+    """Write the records again after a change of the first exchange of one of them."""
+    records = list(read_records(folder / "records.parquet"))
+    first, *others = records[place].exchanges
+    records[place] = replace(records[place], exchanges=(change(first), *others))
+    write_records(folder / "records.parquet", records)
 
 
 def better(row: ClusterSums) -> ClusterSums:
