@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -101,9 +100,6 @@ def test_a_dataset_is_built_with_the_options_of_its_builder(tmp_path: Path) -> N
         build("synthbias", out=tmp_path / "small", limit=8)
 
 
-biasboard = partial(run, "-m", "biasboard")
-
-
 @pytest.mark.slow
 def test_the_help_names_every_command_and_the_exit_statuses_without_loading_any() -> None:
     program = (
@@ -130,11 +126,11 @@ def test_the_help_names_every_command_and_the_exit_statuses_without_loading_any(
 def test_the_command_and_its_version_are_those_of_the_distribution() -> None:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["scripts"] == {"biasboard": "biasboard.__main__:main"}
-    done = biasboard("--version")
+    done = run("-m", "biasboard", "--version")
     assert (done.returncode, done.stdout, done.stderr) == (0, f"biasboard {project['version']}\n", "")
 
 
 @pytest.mark.slow
 def test_a_shell_completes_commands_and_options() -> None:
-    done = biasboard(_BIASBOARD_COMPLETE="complete_bash", COMP_WORDS="biasboard run --da", COMP_CWORD="2")
+    done = run("-m", "biasboard", _BIASBOARD_COMPLETE="complete_bash", COMP_WORDS="biasboard run --da", COMP_CWORD="2")
     assert "--dataset" in done.stdout.split(), done.stderr

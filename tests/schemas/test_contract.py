@@ -52,14 +52,38 @@ def put(value: object, *path: str | int) -> Break:
 MANIFEST = examples.manifest(examples.items(), [examples.reject()])
 
 
-@pytest.mark.parametrize(
-    "document",
-    [
-        *(MANIFEST, examples.reject(), examples.item(), examples.result()),
-        *(examples.record(), examples.failed_record()),
-    ],
-    ids=lambda document: type(document).__name__,
+def of_board(name: str, document_type: type[D]) -> D:
+    text = (Path(__file__).parents[2] / "leaderboard" / name).read_text(encoding="utf-8")
+    return contract.load(json.loads(json.dumps(tomllib.loads(text), default=str)), document_type, where=name)
+
+
+SUMS: dict[str, JsonValue] = {
+    "metric": "accuracy",
+    "version": "1.0",
+    "baseline": None,
+    "group": {},
+    "reason": None,
+    "ideal": 1.0,
+    "n": 2,
+    "n_excluded": 0,
+    "n_columns": 1,
+    "sums": [1.0, 2.0],
+}
+DOCUMENTS: tuple[Document, ...] = (
+    MANIFEST,
+    examples.reject(),
+    examples.item(),
+    examples.record(),
+    examples.failed_record(),
+    examples.result(),
+    of_board("models/HuggingFaceTB__SmolLM2-135M-Instruct.toml", ModelFacts),
+    of_board("reported/gifi-pronouns.toml", ReportedTable),
+    TextScore(kind="embedding", scorer="minilm-1", text_sha256=examples.HASH, values=(0.6, 0.8)),
+    contract.load(SUMS, ClusterSums, where="sums"),
 )
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: type(document).__name__)
 def test_every_document_survives_json(document: Document) -> None:
     value: Any = strict_json.loads(strict_json.dumps(contract.dump(document)), where="document")
     assert contract.load(value, type(document), where="document") == document
@@ -69,28 +93,19 @@ def test_every_document_survives_json(document: Document) -> None:
     assert not {"suites", "files", "coverage", "withheld"} & value.keys()
 
 
-OF_SUM = r"reading.probabilities: sum to 0.9, not to 1; renormalise them"
-UNKNOWN = r"speed' is not in schemas/documents/result.schema.json; remove it, have: schema"
-NAN = r"holds NaN or an infinity; write null and a reason"
-OF_VALUE = r"value: a metric has either a value or a reason"
-
-
 @pytest.mark.parametrize(
     ("document", "change", "message"),
     [
-        ("result", lambda d: d.pop("counts"), r"top level: field 'counts' is missing; add it"),
-        ("result", put(1, "speed"), rf"top level: field '{UNKNOWN}"),
+        ("result", put(1, "speed"), r"top level: field 'speed' is not in schemas/documents/result.schema.json; remove"),
         ("result", put("2.0", "schema_version"), r"schema_version: '2.0' is not allowed; have: 1.0"),
         ("result", put("three", "counts", "items"), r"counts.items: 'three' is not of type integer; correct it"),
-        ("result", put(-1, "counts", "failed"), r"counts.failed: -1 should be greater than or equal to 0; correct it"),
-        ("result", put("0.5", "metrics", 0, "value"), r"metrics\[0\].value: '0.5' is not of type number; correct it"),
-        ("result", put(None, "metrics", 0, "value"), rf"metrics: accuracy: {OF_VALUE}"),
-        ("result", put(None, "metrics", 1, "reason"), rf"metrics: .*: {OF_VALUE}"),
-        ("result", put("cloud", "model", "endpoint"), r"model.endpoint: 'cloud' is not allowed; have: local, api, ba"),
+        (
+            "result",
+            put(None, "metrics", 0, "value"),
+            r"metrics: accuracy: value: a metric has either a value or a reaso",
+        ),
         ("result", put("beef", "records", "sha256"), r"records.sha256: 'beef' does not match '\^\[0-9a-f\]\{64\}\$'"),
-        ("result", put({}, "metrics"), r"metrics: {} is not of type array"),
-        ("result", put(float("nan"), "metrics", 0, "value"), NAN),
-        ("result", put(float("inf"), "usage", "seconds"), NAN),
+        ("result", put(float("nan"), "metrics", 0, "value"), r"holds NaN or an infinity; write null and a reason"),
         ("result", put(3, "counts", "items"), r"counts: items 3 is not the sum of scored, refused, unparsed and fail"),
         ("result", put(3, "records", "n_rows"), r"counts.items 2, signature.n_items 2 and records.n_rows 3 differ"),
         (
@@ -126,7 +141,7 @@ OF_VALUE = r"value: a metric has either a value or a reason"
         ),
         ("failed_record", put([13], "exchanges", 0, "option_byte_counts"), r"exchanges\[0\]: lists differ in length"),
         ("failed_record", put([True], "exchanges", 0, "option_is_bound"), r"exchanges\[0\]: lists differ in length"),
-        ("record", put([0.5, 0.4], "reading", "probabilities"), OF_SUM),
+        ("record", put([0.5, 0.4], "reading", "probabilities"), r"reading.probabilities: sum to 0.9, not to 1; ren"),
     ],
 )
 def test_a_broken_document_is_one_line_that_names_field_value_and_remedy(
@@ -256,35 +271,6 @@ def test_every_schema_file_belongs_to_a_document_and_describes_each_field_by_the
     assert properties["reason"]["description"] == "Reason why the record has no reading; None if it is scored."
 
 
-def of_board(name: str, document_type: type[D]) -> D:
-    text = (Path(__file__).parents[2] / "leaderboard" / name).read_text(encoding="utf-8")
-    return contract.load(json.loads(json.dumps(tomllib.loads(text), default=str)), document_type, where=name)
-
-
-SUMS: dict[str, JsonValue] = {
-    "metric": "accuracy",
-    "version": "1.0",
-    "baseline": None,
-    "group": {},
-    "reason": None,
-    "ideal": 1.0,
-    "n": 2,
-    "n_excluded": 0,
-    "n_columns": 1,
-    "sums": [1.0, 2.0],
-}
-DOCUMENTS: tuple[Document, ...] = (
-    examples.manifest(examples.items(), [examples.reject()]),
-    examples.reject(),
-    examples.item(),
-    examples.record(),
-    examples.failed_record(),
-    examples.result(),
-    of_board("models/HuggingFaceTB__SmolLM2-135M-Instruct.toml", ModelFacts),
-    of_board("reported/gifi-pronouns.toml", ReportedTable),
-    TextScore(kind="embedding", scorer="minilm-1", text_sha256=examples.HASH, values=(0.6, 0.8)),
-    contract.load(SUMS, ClusterSums, where="sums"),
-)
 ODD: tuple[Any, ...] = (None, True, "", "x", "-inf", "\n", 0, -1, 3, 0.5, 2.0, [], ["x", "x"], {}, {"x": 1})
 
 

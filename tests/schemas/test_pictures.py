@@ -115,7 +115,6 @@ GOOD = png(np.random.default_rng(0).integers(0, 256, (9, 7, 3), dtype=np.uint8))
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "is neither PNG nor JPEG (begins with b''); convert it"),
         (b"GIF89a" + b"0" * 40, "is neither PNG nor JPEG (begins with b'GIF8'); convert it"),
         (GOOD[: len(GOOD) // 2], "cannot be decoded ("),
         (GOOD[:60] + bytes([GOOD[60] ^ 255]) + GOOD[61:], "cannot be decoded ("),

@@ -16,10 +16,8 @@ def point(text: str, x: float, y: float) -> Point:
 
 def pixels(points: list[Point]) -> list[tuple[float, float, float, float]]:
     """Left, right, top and bottom of each label."""
-    boxes = []
-    for x, y, text, _ in filter(None, place_labels(points, **PLANE)):
-        boxes.append((x, x + len(text) * 7.2, y - 6, y + 6))
-    return boxes
+    placed = filter(None, place_labels(points, **PLANE))
+    return [(x, x + len(text) * 7.2, y - 6, y + 6) for x, y, text, _ in placed]
 
 
 def test_labels_of_one_spot_lie_neither_on_each_other_nor_on_the_intervals() -> None:

@@ -128,16 +128,6 @@ def test_what_is_no_toml_is_refused(tmp_path: Path, name: str) -> None:
         read_toml(tmp_path / "prices.toml", option="--prices", what="prices")
 
 
-GOLDENS: list[tuple[JsonValue, bytes, str]] = [
-    (None, b"null", "74234e98afe7498fb5daf1f36ac2d78acc339464f950703b8c019892f982b90b"),
-    ({}, b"{}", "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"),
-    (
-        {"b": [1, 2.5, True, None], "a": "é\n"},
-        b'{"a":"\xc3\xa9\\n","b":[1,2.5,true,null]}',
-        "f12f46c4bed1310e6876469af0ee7ac18d6b5bbac716482aef6d8fb6c96d361f",
-    ),
-]
-
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
@@ -182,7 +172,7 @@ def test_what_is_written_is_read_back(value: JsonValue) -> None:
     assert strict_json.loads(strict_json.canonical(value).decode(), where="value") == value
 
 
-@pytest.mark.parametrize(("value", "text", "sha256"), GOLDENS)
-def test_canonical_bytes_and_hash_never_change(value: JsonValue, text: bytes, sha256: str) -> None:
-    assert strict_json.canonical(value) == text
-    assert strict_json.sha256(value) == sha256
+def test_canonical_bytes_and_hash_never_change() -> None:
+    value: JsonValue = {"b": [1, 2.5, True, None], "a": "é\n"}
+    assert strict_json.canonical(value) == b'{"a":"\xc3\xa9\\n","b":[1,2.5,true,null]}'
+    assert strict_json.sha256(value) == "f12f46c4bed1310e6876469af0ee7ac18d6b5bbac716482aef6d8fb6c96d361f"
