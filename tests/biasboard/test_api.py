@@ -60,27 +60,23 @@ def test_evaluate_gives_what_the_command_writes(
 
 
 # What is wrong with a value is told by tests/biasboard/ground/test_options.py.
-MISTAKES: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
-    "a range": ({"limit": -1}, ConfigError, "limit = -1: give 0 or more"),
-    "no use": ({"dtype": "float16"}, ConfigError, "backend 'baseline' has no use for --dtype"),
-    "a mapping": ({"chat_template_args": {"a": False}}, ConfigError, "has no use for --chat-template-args"),
-    "a name": ({"dtyp": "a"}, TypeError, r"evaluate\(\) got an unexpected option 'dtyp'; did you mean 'dtype'\?"),
-    "no answers": ({"backend": "replay", "model": "answers", "name": "lab/x"}, RunError, "requests failed"),
-}
+MISTAKES: tuple[tuple[dict[str, Any], type[Exception], str], ...] = (
+    ({"limit": -1}, ConfigError, "limit = -1: give 0 or more"),
+    ({"dtype": "float16"}, ConfigError, "backend 'baseline' has no use for --dtype"),
+    ({"chat_template_args": {"a": False}}, ConfigError, "has no use for --chat-template-args"),
+    ({"dtyp": "a"}, TypeError, r"evaluate\(\) got an unexpected option 'dtyp'; did you mean 'dtype'\?"),
+    ({"backend": "replay", "model": "answers", "name": "lab/x"}, RunError, "requests failed"),
+)
 
 
-@pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_an_exception_with_the_line_of_the_command(
-    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     replayable(Path("answers"), [(GenerateRequest(prompt="x", max_tokens=1), Response(status="answered", text="x"))])
-    options, kind, message = MISTAKES[name]
-    with pytest.raises(kind, match=message):
-        evaluate(dataset, **{"backend": "baseline", "model": "uniform", **options})
-
-
-def test_mistakes_of_other_functions_are_told_too(tmp_path: Path) -> None:
+    for options, kind, message in MISTAKES:
+        with pytest.raises(kind, match=message):
+            evaluate(dataset, **{"backend": "baseline", "model": "uniform", **options})
     with pytest.raises(ConfigError, match="builder 'synthbais' does not exist; have: gifi, image_labels, lab"):
         build("synthbais")
     with pytest.raises(ConfigError, match=r"No such option: --sed; did you mean --seed\?"):

@@ -50,10 +50,7 @@ OF_BENCHMARK = BenchmarkSummary(
     results=("0" * 64,),
     is_whole=True,
     claims=(),
-    n_missing=0,
-    n_refused=0,
-    n_unparsed=0,
-    n_failed=0,
+    **dict.fromkeys(("n_missing", "n_refused", "n_unparsed", "n_failed"), 0),
     n_items=400,
 )
 

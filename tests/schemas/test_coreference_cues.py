@@ -58,23 +58,15 @@ def texts(name: str = "") -> list[CueText]:
     ]
 
 
-@pytest.mark.parametrize("name", ["", "frame"])
-def test_a_word_that_tells_the_referent_is_found(name: str) -> None:
-    best = best_cue(texts(name))
-    assert list(best.means_first) == [text.means_first for text in texts(name)]
-    assert "'asked'" in best.rules[0] or "'told'" in best.rules[0]
-
-
-def test_the_occupations_tell_nothing() -> None:
+def test_a_word_that_tells_the_referent_is_found_and_the_occupations_tell_nothing() -> None:
+    for name in ("", "frame"):
+        best = best_cue(texts(name))
+        assert list(best.means_first) == [text.means_first for text in texts(name)]
+        assert "'asked'" in best.rules[0] or "'told'" in best.rules[0]
     made = [text._replace(means_first=text.occupations[0] in MALE[:3]) for text in texts()]
     right = [guess == text.means_first for guess, text in zip(best_cue(made).means_first, made, strict=True)]
     # The referent is an occupation, which is masked: only the most frequent answer is left.
     assert sum(right) / len(right) == pytest.approx(0.6, abs=0.02)
-
-
-def test_no_texts_have_no_cue() -> None:
-    assert best_cue([]) == ((), ())
-    assert best_cue(texts()[:1]).means_first == (None,)
 
 
 N_FRAMES, N_PAIRS = 60, 12
@@ -117,15 +109,6 @@ def test_a_rule_of_all_frames_is_learned_and_what_holds_in_single_frames_is_no_b
     assert np.mean([accuracy(seed, "frame") for seed in range(5)]) == pytest.approx(0.5, abs=0.08)
 
 
-def test_cues_that_say_nothing_alone_are_a_table_together() -> None:
-    texts, answers, frames, _ = world(0, "exclusive")
-    names, holds = cues_of([[word for word in words if len(word) == 1] for words in texts], {}, frames)
-    tables = list(decision_tables(holds, np.eye(2)[answers]))
-    assert [len(table.cues) for table in tables] == list(range(MAX_DEPTH + 1))
-    assert {names[cue] for cue in tables[3].cues} == {"'a'", "'b'", "'a' and 'b'"}
-    assert (tables[3].predict(holds) == answers).all()
-
-
 def test_tables_are_the_best_of_all_single_cues_and_never_worse_with_more() -> None:
     """Recounted with plain loops."""
     rng = np.random.default_rng(3)
@@ -143,6 +126,13 @@ def test_tables_are_the_best_of_all_single_cues_and_never_worse_with_more() -> N
     found = [int((table.predict(holds) == answers).sum()) for table in tables]
     assert found == [n_right(table.cues) for table in tables]
     assert found == sorted(found)
+    # Cues that say nothing alone are a table together.
+    texts, answers, frames, _ = world(0, "exclusive")
+    names, held = cues_of([[word for word in words if len(word) == 1] for words in texts], {}, frames)
+    joint = list(decision_tables(held, np.eye(2)[answers]))
+    assert [len(table.cues) for table in joint] == list(range(MAX_DEPTH + 1))
+    assert {names[cue] for cue in joint[3].cues} == {"'a'", "'b'", "'a' and 'b'"}
+    assert (joint[3].predict(held) == answers).all()
 
 
 def test_cues_are_words_pairs_adjacent_words_and_thresholds_that_vary() -> None:
@@ -156,7 +146,9 @@ def test_cues_are_words_pairs_adjacent_words_and_thresholds_that_vary() -> None:
     assert "'the'" not in held
 
 
-def test_without_other_clusters_nothing_is_predicted() -> None:
+def test_without_texts_or_other_clusters_nothing_is_predicted() -> None:
+    assert best_cue([]) == ((), ())
+    assert best_cue(texts()[:1]).means_first == (None,)
     for frames, pairs in ((["f", "f"], ["p", "q"]), (["f", "g"], ["p", "p"])):
         predicted = predict_by_cues([["a"], ["b"]], {}, np.arange(2), (frames, pairs))
         assert (predicted.answers.tolist(), predicted.rules) == ([-1, -1], {})
@@ -181,7 +173,7 @@ def test_eleven_families_have_five_cases_each_that_lead_back_to_every_family_tha
     assert {form: families_of(form) for form in of_forms} == of_forms
 
 
-def test_twenty_occupations_stand_on_each_list_and_395_pairs_lie_more_than_ten_points_apart() -> None:
+def test_twenty_occupations_stand_on_each_list_and_395_pairs_are_ten_points_apart_and_nobody_changes_that() -> None:
     lists = {side: [one for one in occupations().values() if one.stereotype == side] for side in ("male", "female")}
     assert {side: len(found) for side, found in lists.items()} == {"male": 20, "female": 20}
     for name, one in occupations().items():
@@ -192,9 +184,6 @@ def test_twenty_occupations_stand_on_each_list_and_395_pairs_lie_more_than_ten_p
     near = {(m.name, f.name) for m, f in pairs if f.percent_women - m.percent_women <= 10}
     assert 400 - len(near) == 395
     assert ("salesperson", "editor") in near
-
-
-def test_the_lexicon_cannot_be_changed_by_a_reader() -> None:
     with pytest.raises(TypeError):
         occupations()["wizard"] = occupations()["nurse"]  # type: ignore[index]
     with pytest.raises(TypeError):

@@ -138,7 +138,7 @@ def test_each_rule_over_columns_is_broken_by_a_row_that_breaks_no_other() -> Non
     assert broken_rows(records).tolist() == [0]
 
 
-def test_columns_are_a_sequence_of_the_same_records(tmp_path: Path) -> None:
+def test_columns_are_a_sequence_of_the_same_records_of_which_some_fields_can_be_replaced(tmp_path: Path) -> None:
     write_records(tmp_path / "columns.parquet", RECORDS)
     row_files.write_rows(tmp_path / "rows.parquet", RECORDS, Record)
     assert (tmp_path / "columns.parquet").read_bytes() == (tmp_path / "rows.parquet").read_bytes()
@@ -148,9 +148,6 @@ def test_columns_are_a_sequence_of_the_same_records(tmp_path: Path) -> None:
     assert records == RecordColumns.of(RECORDS)
     assert records != RECORDS[:2]
     assert (len(records), records[1:]) == (3, RECORDS[1:])
-
-
-def test_some_fields_are_replaced_and_the_others_stay() -> None:
     texts = [f"text {number}" for number in range(5)]
     readings = [None, {"outcomes": [], "probabilities": [], "answers": ["a", "b"]}, None]
     other = RecordColumns.of(RECORDS).replaced({"reading": readings}, {"text": texts})
