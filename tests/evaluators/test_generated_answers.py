@@ -26,12 +26,9 @@ from tests.evaluators.logging_backend import LoggingBackend
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.leaderboard.made_keys import MadeKeys
 from tests.record_files import write_records
-from tests.schemas import examples
+from tests.schemas.examples import generated_exchange as generated
 
 TWO = ("guard", "nurse")
-
-
-generated = examples.generated_exchange
 
 
 def test_the_distribution_is_the_share_of_orders_of_which_each_must_be_readable() -> None:
