@@ -70,7 +70,8 @@ def separable_pairs(rng: np.random.Generator) -> list[bool]:
         deviations = ACCURACY.deviations(TableSource(table), {})
         assert isinstance(deviations, Deviations)
         value = float(table.values["accuracy"].mean())
-        candidates.append(Contender(f"model-{number}", worst=value, best=value, value=value, deviations=deviations))
+        made = Contender(name=f"model-{number}", worst=value, best=value, value=value, deviations=deviations)
+        candidates.append(made)
     return [comparison.separable for comparison in rank(candidates, ideal=1.0).comparisons]
 
 
