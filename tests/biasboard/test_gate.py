@@ -50,7 +50,7 @@ OF_BENCHMARK = BenchmarkSummary(
     results=("0" * 64,),
     is_whole=True,
     claims=(),
-    **dict.fromkeys(("n_missing", "n_refused", "n_unparsed", "n_failed"), 0),
+    **dict.fromkeys(("n_missing", "n_refused", "n_unparsed", "n_failed"), 0),  # type: ignore[arg-type]
     n_items=400,
 )
 
