@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -51,7 +52,7 @@ def recognition_rows() -> list[dict[str, object]]:
 def test_every_layout_becomes_records_and_no_row_is_lost(tmp_path: Path) -> None:
     source = Source(name="tests", address="tests", revision=None, sha256=None, licence="MIT", redistributable=True)
     splits = (split_of("recognition", RECOGNITION), split_of("assignment", prompts(2)), split_of("math", PROBLEMS))
-    told = {"how_built": "By a test.", "licence_terms": "None.", "citation": "nobody"}
+    told: dict[str, Any] = {"how_built": "By a test.", "licence_terms": "None.", "citation": "nobody"}
     dataset, folder = tmp_path / "dataset", tmp_path / "files"
     write_dataset(draft_of("embedded", splits, title="Made", sources=(source,), limit=None, **told), dataset)
     # One row is empty, one item has no row, one item has two.

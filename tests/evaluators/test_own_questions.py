@@ -200,7 +200,8 @@ def test_a_preference_for_a_place_favours_no_option_and_is_measured() -> None:
     always_a = tuple(examples.choice_exchange(order, [math.log(p) for p in (0.8, 0.1, 0.1)]) for order in orders)
     read = TASK.read(always_a, "sum").reading
     assert read is not None
-    assert (read.outcomes, read.probabilities) == (OUTCOMES, pytest.approx((1 / 3,) * 3))
+    assert read.outcomes == OUTCOMES
+    assert read.probabilities == pytest.approx((1 / 3,) * 3)
     in_words = tuple(examples.generated_exchange("A", order) for order in orders)
     of_words = TASK.read(in_words, None).reading
     assert of_words is not None

@@ -128,7 +128,7 @@ def test_each_rule_over_columns_is_broken_by_a_row_that_breaks_no_other() -> Non
     assert lines["kind"] == ["exchanges[0]: kind 'generate' has no options to score; empty the lists of options"]
     assert len(problems_of(replace(SCORED, reference=None))) == 1
     for more in ({"text": "x"}, {"text": ""}, {"text_logprob": -1.0}):
-        assert problems_of(replace(SCORED, exchanges=(replace(CHOICE, **more),))) == [  # type: ignore[arg-type]
+        assert problems_of(replace(SCORED, exchanges=(replace(CHOICE, **more),))) == [
             "exchanges[0]: kind 'choice' has no text; leave text and text_logprob empty"
         ]
     table = RecordColumns.of(RECORDS).table
