@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,27 +60,23 @@ def test_evaluate_gives_what_the_command_writes(
 
 
 # What is wrong with a value is told by tests/biasboard/ground/test_options.py.
-MISTAKES: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
-    "a range": ({"limit": -1}, ConfigError, "limit = -1: give 0 or more"),
-    "no use": ({"dtype": "float16"}, ConfigError, "backend 'baseline' has no use for --dtype"),
-    "a mapping": ({"chat_template_args": {"a": False}}, ConfigError, "has no use for --chat-template-args"),
-    "a name": ({"dtyp": "a"}, TypeError, r"evaluate\(\) got an unexpected option 'dtyp'; did you mean 'dtype'\?"),
-    "no answers": ({"backend": "replay", "model": "answers", "name": "lab/x"}, RunError, "requests failed"),
-}
+MISTAKES: tuple[tuple[dict[str, Any], type[Exception], str], ...] = (
+    ({"limit": -1}, ConfigError, "limit = -1: give 0 or more"),
+    ({"dtype": "float16"}, ConfigError, "backend 'baseline' has no use for --dtype"),
+    ({"chat_template_args": {"a": False}}, ConfigError, "has no use for --chat-template-args"),
+    ({"dtyp": "a"}, TypeError, r"evaluate\(\) got an unexpected option 'dtyp'; did you mean 'dtype'\?"),
+    ({"backend": "replay", "model": "answers", "name": "lab/x"}, RunError, "requests failed"),
+)
 
 
-@pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_an_exception_with_the_line_of_the_command(
-    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     replayable(Path("answers"), [(GenerateRequest(prompt="x", max_tokens=1), Response(status="answered", text="x"))])
-    options, kind, message = MISTAKES[name]
-    with pytest.raises(kind, match=message):
-        evaluate(dataset, **{"backend": "baseline", "model": "uniform", **options})
-
-
-def test_mistakes_of_other_functions_are_told_too(tmp_path: Path) -> None:
+    for options, kind, message in MISTAKES:
+        with pytest.raises(kind, match=message):
+            evaluate(dataset, **{"backend": "baseline", "model": "uniform", **options})
     with pytest.raises(ConfigError, match="builder 'synthbais' does not exist; have: gifi, image_labels, lab"):
         build("synthbais")
     with pytest.raises(ConfigError, match=r"No such option: --sed; did you mean --seed\?"):
@@ -99,9 +94,6 @@ def test_a_dataset_is_built_with_the_options_of_its_builder(tmp_path: Path) -> N
     assert json.loads((folder / "dataset.json").read_text())["seed"] == 3
     with pytest.raises(ConfigError, match="overwrite"):
         build("synthbias", out=tmp_path / "small", limit=8)
-
-
-biasboard = partial(run, "-m", "biasboard")
 
 
 @pytest.mark.slow
@@ -130,11 +122,11 @@ def test_the_help_names_every_command_and_the_exit_statuses_without_loading_any(
 def test_the_command_and_its_version_are_those_of_the_distribution() -> None:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["scripts"] == {"biasboard": "biasboard.__main__:main"}
-    done = biasboard("--version")
+    done = run("-m", "biasboard", "--version")
     assert (done.returncode, done.stdout, done.stderr) == (0, f"biasboard {project['version']}\n", "")
 
 
 @pytest.mark.slow
 def test_a_shell_completes_commands_and_options() -> None:
-    done = biasboard(_BIASBOARD_COMPLETE="complete_bash", COMP_WORDS="biasboard run --da", COMP_CWORD="2")
+    done = run("-m", "biasboard", _BIASBOARD_COMPLETE="complete_bash", COMP_WORDS="biasboard run --da", COMP_CWORD="2")
     assert "--dataset" in done.stdout.split(), done.stderr

@@ -100,11 +100,7 @@ def test_a_part_with_a_fault_is_told(folder: Path) -> None:
         ("table.clusters % 2 == 0", "table.clusterz", "odd_metrics.py:8: AttributeError: "),
         ("table.clusters % 2 == 0", "table.clusters + 1.5", "metric 'odd' is "),
         ('task="coreference"', 'task="corefrence"', "no task 'corefrence'; have: "),
-        (
-            'task="coreference",',
-            'task="coreference", slices=("gender",),',
-            "slices names gender; give a tuple of groups",
-        ),
+        ('task="coreference",', 'task="coreference", slices=("gender",),', "slices names gender; give a tuple of"),
     ):
         file.write_text(whole.replace(old, new), encoding="utf-8")
         done = run("-m", "biasboard", "check", file, cwd=folder)
@@ -160,11 +156,7 @@ def test_a_benchmark_that_the_repository_does_not_know_has_a_page(plugged: Plugg
     assert "11.000" in page
     assert any("The same metrics by slice" in text_of(page) for page in (built / "models").glob("lab__one*/*.html"))
     listed = "".join(plugged.run("biasboard", "list", *words.split()) for words in ("prompts ages", "metrics ages"))
-    for line in (
-        "task ages 1.0: asks about items of shape ages",
-        "prompt ages-v1: A question",
-        "metric ages_gap 1.0: ",
-    ):
+    for line in ("task ages 1.0: asks about items of", "prompt ages-v1: A question", "metric ages_gap 1.0: "):
         assert line in listed
     assert "ages" in plugged.run("biasboard", "build", "--help")
     assert "ages" not in output_of("-m", "biasboard", "list", "benchmarks")

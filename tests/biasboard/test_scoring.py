@@ -123,24 +123,13 @@ def test_a_local_model_is_scored_with_what_fits_and_limits_are_kept(
     results = [read_run(path.parent).result for path in runs.rglob("result.json")]
     assert {result.signature.prompt for result in results} == {"intrinsic-v1"}
     assert {result.signature_sha256 for result in results} >= {*of_benchmark.results}
+    metrics = [(result.signature.config, metric) for result in results for metric in result.metrics]
+    known = {(config, metric.name): metric for config, metric in metrics if not metric.group}
     for measure in of_benchmark.measures:
-        (metric,) = [
-            metric
-            for result in results
-            for metric in result.metrics
-            if result.signature.config == measure.config and metric.name == measure.name and not metric.group
-        ]
+        metric = known[str(measure.config), measure.name]
         assert (metric.value, metric.interval) == (measure.value, measure.interval)
-    scored = score(
-        str(model),
-        name="acme/tiny",
-        benchmarks=BENCHMARK,
-        quick=True,
-        datasets=datasets,
-        out=runs,
-        fail_under={"accuracy_gap": 0.99},
-        allow=("limited", "useless"),
-    )
+    choices: dict[str, Any] = {"quick": True, "fail_under": {"accuracy_gap": 0.99}, "allow": ("limited", "useless")}
+    scored = score(str(model), name="acme/tiny", benchmarks=BENCHMARK, datasets=datasets, out=runs, **choices)
     assert [gate.passed for gate in scored.report.gates] == [True]
     attempts = {result.signature_sha256: result.usage.n_attempts for result in results}
     assert {run.result.signature_sha256: run.result.usage.n_attempts for run in scored.runs} == attempts
@@ -151,10 +140,8 @@ def test_a_local_model_is_scored_with_what_fits_and_limits_are_kept(
     table, items = scored.to_frame(), scored.items()
     assert set(table["why_unranked"]) == {of_benchmark.why_unranked}
     assert len(items) == sum(result.counts.items for result in results)
-    of_type2 = next(result for result in results if result.signature.config == "type2")
-    accuracy = next(one.value for one in of_type2.metrics if one.name == "accuracy" and not one.group)
     rows = items[items["config"] == "type2"]
-    assert (rows["choice"] == rows["target"]).mean() == pytest.approx(accuracy)
+    assert (rows["choice"] == rows["target"]).mean() == pytest.approx(known["type2", "accuracy"].value)
     card, *others = scored.card(tmp_path / "cards")
     assert card == tmp_path / "cards" / "acme__tiny" / "card.md"
     assert "**Only some items were asked" in card.read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ from builders.dataset.output import DraftSplit, write_dataset
 from evaluators.backend import ChoiceRequest, Response
 from evaluators.runs.measure.measuring import Measurement
 from evaluators.runs.measure.recording import exchange_of, records_of
-from evaluators.runs.plan.plan import Plan, PlannedPart, select
+from evaluators.runs.plan.plan import Plan, select
 from evaluators.tasks.labels.classification_task import TASK
 from schemas.documents.dataset import Suite
 from schemas.documents.record import Reading, Record
@@ -45,11 +45,6 @@ class MadeTask:
     equivalent_labels: bool = False
     last_is_optional: bool = False
     """True if every second item does not offer the last label, unless it is the right one."""
-
-    @property
-    def instruction(self) -> str:
-        """The instruction, without punctuation at its end."""
-        return f" Label the text of {self.config}: {', '.join(self.labels)} "
 
 
 TASKS = (
@@ -91,7 +86,7 @@ def _item(
     is_short = task.last_is_optional and number % 2 == 1 and target != task.labels[-1]
     return LabelItem(
         item_id=f"{task.config}-{split}-{number:03}",
-        instruction=task.instruction,
+        instruction=f" Label the text of {task.config}: {', '.join(task.labels)} ",
         text=text,
         labels=task.labels[:-1] if is_short else task.labels,
         target=target,
@@ -101,16 +96,6 @@ def _item(
         source_row=None,
         flags=(),
     )
-
-
-def _gold(task: MadeTask, split: str, rng: random.Random) -> list[str]:
-    if split == "pool":
-        # The first label is twice as frequent, so that sets of examples are unbalanced.
-        return [(task.labels[0], *task.labels)[number % (len(task.labels) + 1)] for number in range(N_POOL)]
-    counts = task.n_test if split == "test" else task.n_bias
-    found = [label for label, n in counts.items() for _ in range(n)]
-    rng.shuffle(found)
-    return found
 
 
 @cache
@@ -126,7 +111,12 @@ def made_items(config: str, split: str) -> tuple[LabelItem, ...]:
             _item(task, split, number, text, None, kind)
             for number, (text, kind) in enumerate(zip(texts, kinds, strict=True))
         )
-    gold = _gold(task, split, rng)
+    # The first label of a pool is twice as frequent, so that sets of examples are unbalanced.
+    gold = [(task.labels[0], *task.labels)[number % (len(task.labels) + 1)] for number in range(N_POOL)]
+    if split != "pool":
+        counts = task.n_test if split == "test" else task.n_bias
+        gold = [label for label, n in counts.items() for _ in range(n)]
+        rng.shuffle(gold)
     return tuple(_item(task, split, number, _text(rng, one), one, None) for number, one in enumerate(gold))
 
 
@@ -181,16 +171,15 @@ def planned(dataset: Path, name: str, prompt: str, splits: Sequence[str] = ()) -
 
 def made_records(plan: Plan, answer: Answer) -> list[list[Record]]:
     """The records of each part, as the real task and the real pipeline make them."""
-    return [_part_records(plan, part, answer) for part in plan.parts]
-
-
-def _part_records(plan: Plan, part: PlannedPart, answer: Answer) -> list[Record]:
-    responses = [
-        [_response(answer(Asked(part.config, split, item, requests[0].prompt)))]
-        for (split, item), requests in zip(part.items, part.requests, strict=True)
-        if isinstance(item, LabelItem)
-    ]
-    return list(records_of(plan, part, part.requests, responses, chat=False))
+    found = []
+    for part in plan.parts:
+        responses = [
+            [_response(answer(Asked(part.config, split, item, requests[0].prompt)))]
+            for (split, item), requests in zip(part.items, part.requests, strict=True)
+            if isinstance(item, LabelItem)
+        ]
+        found.append(list(records_of(plan, part, part.requests, responses, chat=False)))
+    return found
 
 
 def _response(probabilities: Sequence[float] | None) -> Response:

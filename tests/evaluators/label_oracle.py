@@ -218,10 +218,7 @@ def word_measures(rows: Sequence[Row], labels: Sequence[str]) -> dict[str, float
         distance += abs(means[0] - means[1]) / 2
         by_chance += math.sqrt(2 / math.pi * variance) / 2
     n = min(map(len, kinds))
-    return {
-        "domain_label_bias": distance if n > 0 else None,
-        "domain_label_bias_floor": by_chance if n > 1 else None,
-    }
+    return {"domain_label_bias": distance if n > 0 else None, "domain_label_bias_floor": by_chance if n > 1 else None}
 
 
 def largest_bias(rows: Sequence[Row]) -> float:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from biasboard.ground import strict_json
+from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.task import Task
 from schemas.documents.dataset import Item
 from schemas.documents.record import Exchange, Reading, Record
@@ -236,6 +237,16 @@ def save_flat_llama(folder: Path, *, hidden_size: int = 512) -> Path:
     )
     LlamaForCausalLM(config).save_pretrained(folder)
     return folder
+
+
+def preferred(request: Request, response: Response) -> str | None:
+    """The outcome that a response prefers; None if it prefers none."""
+    if isinstance(request, GenerateRequest):
+        return response.text
+    assert isinstance(request, ChoiceRequest)
+    values = [float(str(value)) for value in response.option_logprobs]
+    best = [outcome for outcome, value in zip(request.outcomes, values, strict=True) if value == max(values)]
+    return best[0] if len(best) == 1 else None
 
 
 def record_of(

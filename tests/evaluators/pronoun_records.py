@@ -77,19 +77,16 @@ def recorded(
     task: Task, items: Sequence[Any], answer: Callable[[Any], Sequence[str]], prompt: Prompt | None = None
 ) -> list[Record]:
     """A record per item, from the texts that were given to it."""
-    told: dict[str, Any] = (
-        {} if prompt is None else {"temperature": prompt.temperature or 0.0, "top_p": prompt.top_p or 1.0}
-    )
-    told |= {} if prompt is None else {"stop": prompt.stop or ()}
-    max_tokens = 9 if prompt is None else prompt.max_tokens or 9
+    told: dict[str, Any] = {"max_tokens": 9}
+    if prompt is not None:
+        told = {"temperature": prompt.temperature or 0.0, "top_p": prompt.top_p or 1.0, "stop": prompt.stop or ()}
+        told |= {"max_tokens": prompt.max_tokens or 9}
     records = []
     for item in items:
         texts = answer(item)
         exchanges = tuple(
             exchange_of(
-                GenerateRequest(
-                    prompt=item.text, max_tokens=max_tokens, sample=number if len(texts) > 1 else None, **told
-                ),
+                GenerateRequest(prompt=item.text, sample=number if len(texts) > 1 else None, **told),
                 Response(status="answered", text=text),
                 show_prompt=True,
                 chat=False,
@@ -103,3 +100,9 @@ def recorded(
 def metrics(records: Sequence[Record], task: Task) -> Mapping[str, Metric]:
     """The metrics of all items, by name."""
     return {metric.name: metric for metric in compute_metrics(records, task.name) if not metric.group}
+
+
+def sliced(records: Sequence[Record], task: Task) -> Mapping[tuple[str, ...], Metric]:
+    """The metrics by name and slice."""
+    found = compute_metrics(records, task.name)
+    return {(metric.name, *(f"{key}={value}" for key, value in metric.group.items())): metric for metric in found}

@@ -20,8 +20,7 @@ from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import Normalisation
 from schemas.files.record_columns import RecordColumns
 from tests.evaluators.made_data import made_items, record_of
-
-NORMALISATIONS: tuple[Normalisation, ...] = get_args(Normalisation)
+from tests.schemas import examples
 
 
 def answer(request: Request, rng: np.random.Generator) -> Response:
@@ -51,9 +50,9 @@ def made_records(prompt_id: str, normalisation: Normalisation, n: int = 12) -> l
     return records
 
 
-@pytest.mark.parametrize(("prompt_id", "normalisation"), [("mcq3-v1", one) for one in NORMALISATIONS])
-def test_readings_are_certain_exactly_where_they_follow(prompt_id: str, normalisation: Normalisation) -> None:
-    records = made_records(prompt_id, normalisation)
+@pytest.mark.parametrize("normalisation", get_args(Normalisation))
+def test_readings_are_certain_exactly_where_they_follow(normalisation: Normalisation) -> None:
+    records = made_records("mcq3-v1", normalisation)
     assert TASK.certain_readings(RecordColumns.of(records), normalisation).all()
     for other in ("sum", "token_mean"):
         follows = [TASK.read(record.exchanges, other).reading == record.reading for record in records]
@@ -124,37 +123,23 @@ def test_letters_that_have_hardly_any_of_the_first_token_are_no_answer(share: fl
     assert TASK.certain_readings(RecordColumns.of([stored]), "sum").tolist() == [is_answer]
 
 
-def test_records_of_several_forms_are_read_one_by_one() -> None:
-    records = [*made_records("mcq2-v1", "sum"), *made_records("mcq3-v1", "sum")]
-    assert not TASK.certain_readings(RecordColumns.of(records), "sum").any()
-    assert not TASK.certain_readings(RecordColumns.of(records[:12]), None).any()
-    assert not TASK.certain_readings(RecordColumns.of([]), "sum").any()
-
-
 def with_outcomes(record: Record, outcomes: tuple[str, ...]) -> Record:
     """The record with other outcomes everywhere, all equally probable."""
     n = len(outcomes)
-    exchange = replace(
-        record.exchanges[0],
-        outcomes=outcomes,
-        options=outcomes,
-        option_logprobs=(-1.0,) * n,
-        option_end_logprobs=(-1.0,) * n,
-        option_token_counts=(1,) * n,
-        option_byte_counts=(1,) * n,
-    )
+    exchange = examples.choice_exchange(outcomes, (-1.0,) * n, outcomes)
     reading = Reading(outcomes=outcomes, probabilities=(1 / n,) * n, answers=())
     return replace(record, exchanges=(exchange,), reading=reading)
 
 
-def test_tens_of_thousands_of_outcomes_take_no_memory() -> None:
-    (record, *_) = made_records("intrinsic-v1", "sum", 2)
-    many = with_outcomes(record, tuple(f"outcome {number}" for number in range(60_000)))
+def test_records_of_several_forms_or_thousands_of_outcomes_are_read_one_by_one_and_undetermined_is_no_reference() -> (
+    None
+):
+    records = [*made_records("mcq2-v1", "sum"), *made_records("mcq3-v1", "sum")]
+    assert not TASK.certain_readings(RecordColumns.of(records), "sum").any()
+    assert not TASK.certain_readings(RecordColumns.of(records[:12]), None).any()
+    assert not TASK.certain_readings(RecordColumns.of([]), "sum").any()
+    many = with_outcomes(records[0], tuple(f"outcome {number}" for number in range(60_000)))
     assert not TASK.certain_readings(RecordColumns.of([many]), "sum").any()
-
-
-def test_undetermined_is_no_reference() -> None:
-    (record, *_) = made_records("intrinsic-v1", "sum", 2)
-    strange = replace(with_outcomes(record, ("nurse", UNDETERMINED)), reference=UNDETERMINED, target=UNDETERMINED)
+    strange = replace(with_outcomes(records[0], ("nurse", UNDETERMINED)), reference=UNDETERMINED, target=UNDETERMINED)
     with pytest.raises(DataError, match="are not two occupations with the reference 'undetermined'"):
         TASK.table([strange])

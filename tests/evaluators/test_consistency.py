@@ -8,26 +8,19 @@ from typing import Any
 
 import pytest
 
-from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.tasks.pronouns.consistency_task import TASK
 from evaluators.tasks.pronouns.detectors.first_pronoun import all_families
 from schemas.documents.result import Metric
 from schemas.lexicon import pronoun_families
-from tests.evaluators.pronoun_records import FAMILIES, recorded, sentences
+from tests.evaluators.pronoun_records import FAMILIES, recorded, sentences, sliced
 
 TEMPLATES = tuple(f"Number {n} is where {{nom}} {{lives|live}}." for n in range(6))
 WORDS = {"he": "he", "him": "he", "she": "she", "hers": "she", "they": "they", "xe": "xe", "xem": "xe", "thon": "thon"}
 
 
 def measured(answer: Callable[[Any], str]) -> Mapping[tuple[str, ...], Metric]:
-    """The metrics by name and slice."""
-    records = recorded(TASK, sentences(*TEMPLATES), lambda item: [answer(item)], TASK.prompts["long-sampled-v1"])
-    metrics = compute_metrics(records, TASK.name)
-    return {(metric.name, *(f"{key}={value}" for key, value in metric.group.items())): metric for metric in metrics}
-
-
-def nominative(family: str) -> str:
-    return pronoun_families()[family].forms["nominative"]
+    prompt = TASK.prompts["long-sampled-v1"]
+    return sliced(recorded(TASK, sentences(*TEMPLATES), lambda item: [answer(item)], prompt), TASK)
 
 
 def test_all_pronouns_are_found_where_they_stand() -> None:
@@ -42,16 +35,10 @@ def test_all_pronouns_are_found_where_they_stand() -> None:
 def test_a_text_that_loses_its_pronoun_by_hand() -> None:
     def lost(item: Any) -> str:
         # Four sentences of nearly one length, so that each is a quarter: kept, kept, half kept, lost.
-        own = nominative(item.family).ljust(4, "!")
+        own = pronoun_families()[item.family].forms["nominative"].ljust(4, "!")
         other = "she!" if item.family == "he" else "he!!"
-        return "\n".join(
-            [
-                f"And {own} sang {own}.",
-                f"And {own} read {own}.",
-                f"And {own} sat, {other}.",
-                f"And {other} ran, {other}.",
-            ]
-        )
+        said = ((own, "sang", own), (own, "read", own), (own, "sat,", other), (other, "ran,", other))
+        return "\n".join(f"And {first} {verb} {second}." for first, verb, second in said)
 
     metrics = measured(lost)
     for quarter, share in zip("1234", (1.0, 1.0, 0.5, 0.0), strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -25,7 +25,6 @@ from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.verdicts import verified_outcome
 from schemas.documents.record import Record
 from schemas.documents.result import Metric
-from schemas.items.family_coreference import FamilyCoreferenceItem
 from tests.evaluators.invoking import evaluators
 from tests.evaluators.made_data import desirability_by_hand
 from tests.evaluators.made_families import FAMILIES, TASK, made_set, record_of
@@ -51,17 +50,13 @@ def test_a_set_of_three_by_hand() -> None:
     assert ("ucerf_of_two_families", "she/he") not in values
 
 
-def made_answers() -> Iterator[tuple[FamilyCoreferenceItem, float | None]]:
-    rng = np.random.default_rng(5)
-    for number in range(30):
-        for item in made_set(number, frame=f"frame {number % 7}"):
-            # Some answers are missing, some are ties.
-            kind = rng.random()
-            yield item, None if kind < 0.03 else 0.5 if kind < 0.06 else float(rng.random())
-
-
 def test_every_metric_is_what_plain_loops_count() -> None:
-    answers = [*made_answers()]
+    rng = np.random.default_rng(5)
+    # Some answers are missing, some are ties.
+    drawn = [
+        (item, rng.random(), float(rng.random())) for n in range(30) for item in made_set(n, frame=f"frame {n % 7}")
+    ]
+    answers = [(item, None if kind < 0.03 else 0.5 if kind < 0.06 else p) for item, kind, p in drawn]
     values = measured([record_of(item, p) for item, p in answers])
     sets: dict[str, dict[str, float | None]] = defaultdict(dict)
     for item, p in answers:

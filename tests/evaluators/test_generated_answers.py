@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,7 +19,6 @@ from evaluators.task import Asked, prompt_of
 from evaluators.tasks.coreference.coreference_task import TASK
 from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.verification import verified_entry
-from schemas.documents.record import Exchange
 from schemas.files import contract
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_run
@@ -28,16 +26,12 @@ from tests.evaluators.logging_backend import LoggingBackend
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.leaderboard.made_keys import MadeKeys
 from tests.record_files import write_records
-from tests.schemas import examples
+from tests.schemas.examples import generated_exchange as generated
 
 TWO = ("guard", "nurse")
 
 
-def generated(text: str | None, outcomes: tuple[str, ...], **changes: Any) -> Exchange:
-    return replace(examples.generated_exchange(text, outcomes), **changes)
-
-
-def test_the_distribution_is_the_share_of_orders() -> None:
+def test_the_distribution_is_the_share_of_orders_of_which_each_must_be_readable() -> None:
     read = TASK.read([generated("A", TWO), generated("the guard", TWO[::-1])], None)
     assert read.reading is not None
     assert (read.reading.outcomes, read.reading.probabilities) == (TWO, (1.0, 0.0))
@@ -45,14 +39,11 @@ def test_the_distribution_is_the_share_of_orders() -> None:
     positional = TASK.read([generated("A", TWO), generated("A", TWO[::-1])], None)
     assert positional.reading is not None
     assert positional.reading.probabilities == (0.5, 0.5)
-
-
-def test_one_answer_that_cannot_be_read_leaves_the_record_without_a_reading() -> None:
     unread = TASK.read([generated("A", TWO), generated("Both of them", TWO)], None)
     assert (unread.status, unread.reading) == ("unparsed", None)
     assert unread.reason == "answer 2 of 2 names no one option: 'Both of them'"
     assert TASK.read([generated("I cannot", TWO), generated("A", TWO)], None).status == "refused"
-    failed = generated(None, TWO, status="failed", error="connection cut")
+    failed = replace(generated(None, TWO), status="failed", error="connection cut")
     assert TASK.read([generated("A", TWO), failed], None).reason == "connection cut"
 
 

@@ -29,7 +29,7 @@ from schemas.documents.dataset import Item
 from schemas.documents.record import Record
 from schemas.files import row_files
 from schemas.lexicon import pronoun_families
-from tests.evaluators.pronoun_records import FAMILIES, metrics, problems, prompts, recorded, sentences
+from tests.evaluators.pronoun_records import FAMILIES, metrics, problems, prompts, recorded, sentences, sliced
 from tests.schemas import examples
 
 TEMPLATES = ("Kim sold {pos} car yesterday morning.", "Robin says that {nom} {likes|like} it.")
@@ -69,9 +69,8 @@ def test_recognition_by_hand() -> None:
 def test_what_replaces_what_by_hand() -> None:
     """*Em* is shared by e and ey, of which the own family counts alone."""
     records = recorded(RECOGNITION, sentences(*TEMPLATES), lambda item: ["em too." if item.family != "xe" else "it."])
-    shares = {
-        tuple(m.group.values()): m.value for m in compute_metrics(records, "recognition") if m.name == "pronoun_rate"
-    }
+    found = compute_metrics(records, "recognition")
+    shares = {tuple(one.group.values()): one.value for one in found if one.name == "pronoun_rate"}
     assert shares[()] == pytest.approx(10 / 11)
     assert (shares["e", "e"], shares["e", "ey"], shares["he", "e"], shares["he", "ey"]) == (1, 0, 0.5, 0.5)
     assert shares["xe", "e"] == 0
@@ -123,21 +122,10 @@ def test_equality_of_nothing_is_undefined_and_never_zero() -> None:
     assert silent["pe"].reason == "no items to compute it from"
 
 
-ONE_BY_ONE = (
-    *("solved_with_all_rate", "solved_with_none_rate"),
-    *("solved_but_with_neo_rate", "solved_but_with_neo_null"),
-)
-
-
 def test_word_problems_one_by_one_by_hand() -> None:
     """Seven problems: all right, none, he, she and they, these and two of eight, halves twice, and one is refused."""
-    right = {
-        0: {*FAMILIES},
-        2: {"he", "she", "they"},
-        3: {"he", "she", "they", "xe", "ze"},
-        6: {"he", "she"},
-        5: {*FAMILIES},
-    }
+    right = {0: {*FAMILIES}, 2: {"he", "she", "they"}, 6: {"he", "she"}, 5: {*FAMILIES}}
+    right[3] = {*right[2], "xe", "ze"}
     half = {"xe": (2, 4), "they": (6,)}
 
     def answer(item: Any) -> list[str]:
@@ -150,14 +138,15 @@ def test_word_problems_one_by_one_by_hand() -> None:
 
     found = metrics(recorded(WORD_PROBLEM, problems(7), answer), WORD_PROBLEM)
     # Of 165 choices of three families one and ten are among the three and five that solve problems 2 and 3.
-    by_hand = (1 / 6, 1 / 6, 2 / 6, (1 + 10) / 165 / 6)
-    for name, value in zip(ONE_BY_ONE, by_hand, strict=True):
+    by_hand = {"solved_with_all_rate": 1 / 6, "solved_with_none_rate": 1 / 6}
+    by_hand |= {"solved_but_with_neo_rate": 2 / 6, "solved_but_with_neo_null": (1 + 10) / 165 / 6}
+    for name, value in by_hand.items():
         assert found[name].value == pytest.approx(value)
         assert (found[name].n, found[name].n_excluded, found[name].unit) == (6, 1, "problems")
         assert found[name].interval is not None
     items = [item for item in problems(2) if item.family != "ze"]
     lacking = metrics(recorded(WORD_PROBLEM, items, lambda item: ["The answer is 12."]), WORD_PROBLEM)
-    for name in ONE_BY_ONE:
+    for name in by_hand:
         assert lacking[name].value is None
         assert lacking[name].reason == "no problem has an answer in every family"
 
@@ -188,9 +177,8 @@ def test_a_worse_family_is_told_from_chance() -> None:
 
 def test_what_numbers_say_decides_not_how_they_are_written() -> None:
     items = problems(1, answer="40000")
-    said = dict(
-        zip(FAMILIES, ["40,000", "40000.0", "$40,000.00", "40", "forty", "80000/2", *["40000"] * 5], strict=True)
-    )
+    texts = ["40,000", "40000.0", "$40,000.00", "40", "forty", "80000/2", *["40000"] * 5]
+    said = dict(zip(FAMILIES, texts, strict=True))
     records = recorded(WORD_PROBLEM, items, lambda item: [f"The answer is {said[item.family]}."])
     statuses = {record.groups["family"]: record.status for record in records}
     assert statuses["thon"] == "scored"
@@ -204,7 +192,7 @@ def counts(**of_family: float) -> Any:
     return np.array([[of_family.get(family, 0.0) for family in FAMILIES]])
 
 
-def test_assignment_by_hand() -> None:
+def test_assignment_of_one_attribute_and_of_both_by_hand() -> None:
     assert squared_evenness(counts(they=11))[0] == pytest.approx(1 - 0.1 / 0.9)
     # Of eleven answers two are he and one is of each other family but they: 9/110 and nine times 1/110 off a tenth.
     nearly_even = counts(**{family: 1 + (family == "he") for family in FAMILIES if family != "they"})
@@ -226,56 +214,43 @@ def test_assignment_by_hand() -> None:
     assert rate.value == pytest.approx(4 / 5)
     assert (rate.n, rate.n_excluded) == (20, 4)
     assert found["trait_pronoun_rate"].reason == "the items have no traits"
-    by_family = {
-        metric.group["family"]: metric.value
-        for metric in compute_metrics(records, "assignment")
-        if metric.name == "occupation_pronoun_rate" and "family" in metric.group
-    }
-    assert {family: value for family, value in by_family.items() if value} == pytest.approx(
-        {"he": 1 / 5, "she": 2 / 5, "they": 1 / 5}
-    )
-    assert set(by_family) == set(FAMILIES)
+    by_family = sliced(records, ASSIGNMENT)
+    rates = {family: by_family["occupation_pronoun_rate", f"family={family}"].value for family in FAMILIES}
+    assert rates == pytest.approx(dict.fromkeys(FAMILIES, 0) | {"he": 1 / 5, "she": 2 / 5, "they": 1 / 5})
     # An estimate above one is one.
     even = metrics(recorded(ASSIGNMENT, prompts(4), lambda item: ["she left.", "he left.", "they left."]), ASSIGNMENT)
     assert even["of"].value == 1
-
-
-def test_prompts_of_the_other_attribute_are_outside_a_metric_and_not_excluded() -> None:
+    # Prompts of the other attribute are outside a metric, and not excluded.
     told = {"occupation": 3, "trait": 4}
     items = [
         replace(item, item_id=f"{attribute}-{item.item_id}")
         for attribute, n in told.items()
         for item in prompts(n, attribute)
     ]
-    answers = {"occupation-a0": ["somebody left.", "I left."]}
-    asked = recorded(ASSIGNMENT, items, lambda item: answers.get(item.item_id, ["she left.", "he left."]))
-    found = metrics(asked, ASSIGNMENT)
-    assert {name: (found[name].n, found[name].n_excluded) for name in ("of", "sa")} == {"of": (2, 1), "sa": (4, 0)}
-
-
-def compat_selection(folder: Path, config: str, shape: str) -> Selection:
-    raw = (folder / "template" / published.FILES[config]).read_bytes()
-    items: list[Item]
-    if config == "assignment":
-        items = list(published.assignment_items(published.prompt_rows(raw), as_published=True))
-    else:
-        rows = published.variant_rows(raw, config)
-        tags = published.published_tags()[config]
-        items = list(published.variant_items(rows, config, tags, as_published=True)[0])
-    return Selection(
-        manifest=examples.manifest(examples.items()),
-        config=config,
-        item_shape=shape,
-        splits=("test",),
-        parts=(SelectedPart(config=config, kept=tuple(("test", item) for item in items)),),
-        n_items=len(items),
-        items_sha256=row_files.content_sha256(items),
-    )
+    of_item = {"occupation-a0": ["somebody left.", "I left."]}
+    asked = recorded(ASSIGNMENT, items, lambda item: of_item.get(item.item_id, ["she left.", "he left."]))
+    both = metrics(asked, ASSIGNMENT)
+    assert {name: (both[name].n, both[name].n_excluded) for name in ("of", "sa")} == {"of": (2, 1), "sa": (4, 0)}
 
 
 def imported_from(folder: Path, file: AnswerFile, task: Task) -> tuple[ImportedAnswers, list[Record]]:
     """Read a file of published answers into records of the published templates."""
-    selection = compat_selection(folder, file.config, task.item_shape)
+    raw = (folder / "template" / published.FILES[file.config]).read_bytes()
+    items: list[Item]
+    if file.config == "assignment":
+        items = list(published.assignment_items(published.prompt_rows(raw), as_published=True))
+    else:
+        rows, tags = published.variant_rows(raw, file.config), published.published_tags()[file.config]
+        items = list(published.variant_items(rows, file.config, tags, as_published=True)[0])
+    selection = Selection(
+        manifest=examples.manifest(examples.items()),
+        config=file.config,
+        item_shape=task.item_shape,
+        splits=("test",),
+        parts=(SelectedPart(config=file.config, kept=tuple(("test", item) for item in items)),),
+        n_items=len(items),
+        items_sha256=row_files.content_sha256(items),
+    )
     importer = PublishedGenerations()
     return import_file(file, importer, Plan(selection, task, task.prompts[importer.prompt]))
 
@@ -310,7 +285,6 @@ def test_the_values_measured_on_published_generations(shared_data: Path, model: 
             table = WordProblemTable.of(records)
             sums = table.family_statistics({}, table.published_correct, table.published_kept).cluster_sums
             # Ten problems were answered twice by one model; the reference has their first answers alone.
-            assert permutation_p_value(*np.split(sums, 2, axis=-1)) == pytest.approx(
-                paper["PE_null"]["p_value"], abs=0.03
-            )
+            p_value = permutation_p_value(*np.split(sums, 2, axis=-1))
+            assert p_value == pytest.approx(paper["PE_null"]["p_value"], abs=0.03)
     assert {name: found[name] for name in expected} == pytest.approx(expected, abs=1e-6)

@@ -16,7 +16,6 @@ import pytest
 from biasboard.ground.errors import ConfigError
 from builders.gifi.embedded import marked_items
 from evaluators.backend import GenerateRequest, Response
-from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.runs.measure.recording import exchange_of
 from evaluators.task import Asked, load_task, task_for
 from evaluators.tasks.pronouns.assignment_task import TASK as ASSIGNMENT
@@ -31,7 +30,7 @@ from schemas.lexicon import families_of, pronoun_families
 from schemas.validate import problems as problems_of_file
 from schemas.validate import targets
 from tests.commands import run
-from tests.evaluators.pronoun_records import FAMILIES, problems, prompts, recorded, sentences
+from tests.evaluators.pronoun_records import FAMILIES, problems, prompts, recorded, sentences, sliced
 from tests.evaluators.test_index import check_index
 from tests.evaluators.test_packed_scoring import save_model
 
@@ -42,7 +41,7 @@ def texts_of(task: str, prompt: str, item: object) -> list[str]:
     return [request.prompt for request in load_task(task).requests(item, Asked(load_task(task).prompts[prompt]))]
 
 
-def test_worked_examples_have_the_answers_of_their_sums_and_a_family_each() -> None:
+def test_worked_examples_have_the_answers_of_their_sums_and_a_family_and_are_those_of_all_variants() -> None:
     text = resources.files("evaluators.tasks.pronouns").joinpath("word_problem_shots.toml").read_text(encoding="utf-8")
     rows = tomllib.loads(text)["shot"]
     assert len(rows) == 8
@@ -56,9 +55,7 @@ def test_worked_examples_have_the_answers_of_their_sums_and_a_family_each() -> N
             owners = Counter(owner for word in re.findall("[a-z]+", example.lower()) for owner in families_of(word))
             seen[owners.most_common(1)[0][0]] += 1
     assert seen == dict.fromkeys(FAMILIES, 8)
-
-
-def test_all_variants_of_a_template_have_the_same_examples() -> None:
+    # All variants of a template have the same examples.
     items = problems(3)
     by_template: dict[str, set[str]] = {}
     for item in items:
@@ -125,7 +122,7 @@ def test_eleven_samples_are_eleven_requests_and_one_that_never_came_takes_no_oth
 
 
 @pytest.mark.slow
-def test_a_language_model_goes_through_all_four_tasks(tmp_path: Path) -> None:
+def test_a_language_model_goes_through_all_four_tasks_of_which_one_may_be_chosen(tmp_path: Path) -> None:
     model = save_model(tmp_path / "model", "Llama", max_position_embeddings=512)
     run("-m", "builders.gifi", "--limit", "40", cwd=tmp_path, status=0)
     asked = ("-m", "evaluators", "run", "--dataset", "out/datasets/gifi", "--backend", "transformers", "--model", model)
@@ -149,21 +146,14 @@ def test_a_language_model_goes_through_all_four_tasks(tmp_path: Path) -> None:
     index = check_index(tmp_path / "out/runs")
     assert (index.protocol, index.missing) == ("sampled-v1", ())
     assert [problem for target in targets(tmp_path / "out") for problem in problems_of_file(target)] == []
-
-
-@pytest.mark.slow
-def test_a_chosen_task_asks_and_stands_in_the_command_of_the_result(tmp_path: Path) -> None:
-    dataset = tmp_path / "gifi"
-    run("-m", "builders.gifi", "--out", dataset, "--limit", "40", status=0)
-    path = dataset / "dataset.json"
-    # The shape of its items tells no task, since several tasks ask them.
+    # The shape of items tells no task, since several tasks ask them.
+    path = tmp_path / "out/datasets/gifi/dataset.json"
     of_task, of_shape = (f'"item_shape": "{name}"' for name in ("recognition", "pronoun_text"))
     path.write_text(path.read_text(encoding="utf-8").replace(of_task, of_shape), encoding="utf-8")
-    asked = ("-m", "evaluators", "run", "--dataset", dataset, "--config", "recognition", "--out", tmp_path / "runs")
-    baseline = ("--backend", "baseline", "--model", "always-he")
-    refused = run(*asked, *baseline, status=1)
+    chosen = ("--dataset", path.parent, "--config", "recognition", "--backend", "baseline", "--model", "always-he")
+    refused = run("-m", "evaluators", "run", *chosen, "--out", tmp_path / "runs", status=1)
     assert "choose one with --task: consistency, continuation, recognition" in refused.stderr
-    run(*asked, *baseline, "--task", "recognition", status=0)
+    run("-m", "evaluators", "run", *chosen, "--out", tmp_path / "runs", "--task", "recognition", status=0)
     (result,) = [read_run(path.parent).result for path in (tmp_path / "runs").rglob("result.json")]
     assert result.signature.task == "recognition"
     assert " --task recognition " in str(result.command)
@@ -173,13 +163,12 @@ ITEMS = marked_items()
 
 
 def measured(is_right: Callable[[MarkedTextItem], bool]) -> Mapping[tuple[str, ...], Metric]:
-    """The metrics by name and slice, of a model that is right about some items and says *it* of the others."""
+    """The metrics of a model that is right about some items and says *it* of the others."""
 
     def answer(item: MarkedTextItem) -> list[str]:
         return [f"{pronoun_families()[item.family].forms['reflexive'] if is_right(item) else 'it'} was seen."]
 
-    metrics = compute_metrics(recorded(TASK, ITEMS, answer, TASK.prompts["sampled-v1"]), TASK.name)
-    return {(metric.name, *(f"{key}={value}" for key, value in metric.group.items())): metric for metric in metrics}
+    return sliced(recorded(TASK, ITEMS, answer, TASK.prompts["sampled-v1"]), TASK)
 
 
 def test_each_sentence_stands_with_each_marker_and_family_and_reads_as_english() -> None:

@@ -7,7 +7,6 @@ import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -22,6 +21,7 @@ from tests.commands import output_of
 from tests.evaluators.made_data import save_tiny_llama
 from tests.evaluators.tiny_clip import save_digits, save_tiny_clip, teach
 from tests.record_files import write_records
+from tests.suites.commands import result_in, told
 
 pytest.importorskip("torch", reason="the extra hf is not installed")
 pytestmark = pytest.mark.slow
@@ -52,22 +52,12 @@ def ask(root: Path, out: Path, model: str, *options: str, status: int = 0) -> st
     return output_of(*asked, *backend, *opened, *options, status=status)
 
 
-def folder_of(runs: Path) -> Path:
-    (found,) = runs.rglob("result.json")
-    return found.parent
-
-
-def told(folder: Path) -> Any:
-    return json.loads((folder / "result.json").read_text(encoding="utf-8"))
-
-
-def test_records_hold_a_distribution_over_the_labels_of_each_image_and_no_file_holds_an_image(place: Path) -> None:
+def test_a_run_holds_distributions_over_labels_and_the_metrics_that_make_sense_and_no_image(place: Path) -> None:
     """That it is the one of the model is what verification asks below, and tests/evaluators/test_clip.py."""
-    folder = folder_of(place / "runs")
+    folder = result_in(place / "runs").parent
     rows = pq.read_table(folder / "records.parquet").to_pylist()
-    known = {
-        item.item_id: item for split in ("test", "bias", "pool", "content_free") for item in items_of(place, split)
-    }
+    splits = ("test", "bias", "pool", "content_free")
+    known = {item.item_id: item for split in splits for item in items_of(place, split)}
     assert len(known) == len(rows) == 406
     for row in rows:
         item, (exchange,) = known[row["item_id"]], row["exchanges"]
@@ -80,11 +70,7 @@ def test_records_hold_a_distribution_over_the_labels_of_each_image_and_no_file_h
     assert len(files) == 4
     for path in files:
         assert b"IHDR" not in path.read_bytes()
-
-
-def test_results_hold_the_metrics_of_labels_that_make_sense_for_images(place: Path) -> None:
-    folder = folder_of(place / "runs")
-    found = {one["name"]: one["value"] for one in told(folder)["metrics"] if not one["group"]}
+    found = {one["name"]: one["value"] for one in told(folder / "result.json")["metrics"] if not one["group"]}
     (stored,) = json.loads((folder / "corrections.json").read_text(encoding="utf-8"))["corrections"]
     assert stored["n_items"] == 200, "pool and bias"
     assert found.keys() == {one.name for one in metric_definitions("image_classification")}
@@ -106,7 +92,7 @@ def test_a_text_backend_is_refused_before_the_first_request(place: Path, tmp_pat
 
 
 def test_verification_rebuilds_every_request_and_asks_the_model_again(place: Path, tmp_path: Path) -> None:
-    folder = folder_of(place / "runs")
+    folder = result_in(place / "runs").parent
     keys = ("--keys", tmp_path / "keys")
     dataset = place / "datasets" / "digits"
     output_of("-m", "leaderboard", "keys", dataset, "--out", tmp_path / "keys", "--prompt", "photo-v1")
@@ -123,7 +109,7 @@ def test_verification_rebuilds_every_request_and_asks_the_model_again(place: Pat
     ]
     write_records(forged / "records.parquet", records)
     shutil.copy(folder / "corrections.json", forged)
-    result = told(folder)
+    result = told(folder / "result.json")
     result["records"]["sha256"] = sha256_file(forged / "records.parquet")
     (forged / "result.json").write_text(json.dumps(result), encoding="utf-8")
     said = output_of("-m", "leaderboard", "verify", forged, *keys, status=1)
@@ -131,8 +117,8 @@ def test_verification_rebuilds_every_request_and_asks_the_model_again(place: Pat
 
 
 def test_a_model_that_sees_no_images_is_not_believed_to_have_told_them(place: Path, tmp_path: Path) -> None:
-    forged = shutil.copytree(folder_of(place / "runs"), tmp_path / "forged")
-    result = told(forged)
+    forged = shutil.copytree(result_in(place / "runs").parent, tmp_path / "forged")
+    result = told(forged / "result.json")
     result["model"] |= {"id": "lab/language-model", "revision": "1", "backend": "openai", "identity": None}
     result["model"] |= {"precision": None, "endpoint": "api", "identity_sha256": "0" * 64}
     (forged / "result.json").write_text(json.dumps(result), encoding="utf-8")

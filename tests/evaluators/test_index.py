@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,19 +25,14 @@ from evaluators.runs.measure.index_values import (
 from evaluators.runs.measure.stored_results import measurement_of
 from evaluators.statistics.jackknife import Deviations, deviations_of
 from evaluators.statistics.record_tables import mean
-from schemas.documents.result import Interval, Metric, Result
+from schemas.documents.result import Interval, Metric
 from schemas.folders.run_folder import finished_runs, read_parts, read_result
+from tests.leaderboard.gifi_results import CONFIGS
 from tests.schemas import examples
-from tests.schemas.examples import result
+from tests.suites.commands import told
 
 GIFI = load_benchmark("gifi")
 CAREFUL, PAPER, REPO = GIFI.indices
-CONFIGS = {
-    "recognition": "recognition",
-    "continuation": "continuation",
-    "assignment": "assignment",
-    "word_problem": "math",
-}
 
 
 def metric(name: str, value: float | None, *, version: str = "1.0", n_clusters: int = 44) -> Metric:
@@ -87,7 +82,7 @@ def changed(task: str, **metrics: Metric) -> dict[PartSource, ScoredResult]:
     return results | {PartSource(task): one._replace(metrics={**one.metrics, **metrics}, deviations=deviations)}
 
 
-def test_the_index_is_the_mean_of_its_parts() -> None:
+def test_the_index_is_the_mean_of_its_parts_and_its_version_changes_with_theirs() -> None:
     values = dict(zip(("gdr", "sn", "nts", "cf", "sa", "of", "pe"), (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 1.0), strict=True))
     index = index_of(CAREFUL, all_four(**values))
     assert index.metric.value == pytest.approx(sum(values.values()) / 7)
@@ -99,18 +94,19 @@ def test_the_index_is_the_mean_of_its_parts() -> None:
     # The other variants take none of these.
     assert index_of(PAPER, all_four(**values)).metric.value == pytest.approx(0.5)
     assert index_of(REPO, all_four(gdr_gifi_repo=1.0)).metric.value == pytest.approx((1 + 6 * 0.5) / 7)
+    other = metric("sn", 0.5, version="1.0+careful-1.roberta-abc")
+    assert index_of(CAREFUL, all_four()).metric.version == index.metric.version
+    assert index_of(CAREFUL, changed("continuation", sn=other)).metric.version != index.metric.version
 
 
-def test_configs_are_drawn_apart_and_metrics_of_one_config_together() -> None:
+def test_an_interval_takes_metrics_of_one_config_together_and_needs_one_of_each() -> None:
     """The same noise in all seven: three of continuation add up, those of other configs only as independent ones do."""
     index = index_of(CAREFUL, all_four())
     weights = np.array([1, 3, 2, 1])
     expected = 0.1 * float(np.sqrt((weights**2).sum())) / 7
     assert index.deviations is not None
     assert index.deviations.variance == pytest.approx(expected**2)
-
-
-def test_a_part_without_an_interval_or_value_leaves_the_index_without_one() -> None:
+    # A part without an interval or value leaves the index without one.
     lone = replace(metric("of", 0.5), interval=None, interval_reason="there is 1 cluster")
     found = index_of(CAREFUL, changed("assignment", of=lone)).metric
     assert found.value == pytest.approx(0.5)
@@ -175,17 +171,6 @@ def test_paired_results_are_of_common_items_where_there_are_such() -> None:
     assert {one.result.signature.n_items for one in apart.values()} == {447, 372}
 
 
-def test_results_of_other_normalisations_are_not_mixed() -> None:
-    results = list(all_four().values())
-    other = results[0]
-    signature = replace(other.result.signature, normalisation="token_mean", items_sha256="1" * 64)
-    mixed = other._replace(result=replace(other.result, signature=signature))
-    families = results_by_model([*results, mixed])
-    usual = results[1].result.signature.normalisation or ""
-    found = {family.normalisation: len(family.missing) for family in families}
-    assert found == {usual: 0, "token_mean": 3}
-
-
 def test_an_index_has_the_ideal_and_range_that_it_declares() -> None:
     results = under_prompts(-0.5, -0.1, ideal=0.0, minimum=-1.0, maximum=1.0)
     index = index_of(of_prompts(ideal=0.0, minimum=-1.0), results)
@@ -198,20 +183,7 @@ def test_an_index_has_the_ideal_and_range_that_it_declares() -> None:
             index_of(of_prompts(**fields), results)
 
 
-def test_of_two_configs_of_one_task_the_one_with_values_counts() -> None:
-    empty = scored("recognition", n_items=4400, gdr=None, gdr_paper=None, gdr_gifi_repo=None)
-    (found,) = results_by_model([*all_four().values(), empty])
-    assert found.scored[PartSource("recognition")].metrics["gdr"].value == 0.5
-
-
-def test_the_version_changes_with_that_of_any_part() -> None:
-    version = index_of(CAREFUL, all_four()).metric.version
-    assert version == index_of(CAREFUL, all_four(sn=0.9)).metric.version
-    other = metric("sn", 0.5, version="1.0+careful-1.roberta-abc")
-    assert index_of(CAREFUL, changed("continuation", sn=other)).metric.version != version
-
-
-def test_results_of_one_model_and_protocol_belong_together() -> None:
+def test_results_of_one_model_protocol_and_normalisation_belong_together() -> None:
     results = [
         *(scored(task) for task in ("recognition", "assignment")),
         scored("continuation", prompt="sampled-twice-v1"),
@@ -222,12 +194,19 @@ def test_results_of_one_model_and_protocol_belong_together() -> None:
     found = {(family.protocol, family.results[0].model.id): family for family in results_by_model(results)}
     assert set(found) == {("sampled-v1", "org/name"), ("greedy-v1", "org/name"), ("sampled-v1", "org/other")}
     assert found["sampled-v1", "org/name"].missing == ()
-    assert found["greedy-v1", "org/name"].missing == tuple(
-        map(PartSource, ("continuation", "assignment", "word_problem"))
-    )
+    missing = map(PartSource, ("continuation", "assignment", "word_problem"))
+    assert found["greedy-v1", "org/name"].missing == tuple(missing)
+    whole = list(all_four().values())
+    other = whole[0]
+    signature = replace(other.result.signature, normalisation="token_mean", items_sha256="1" * 64)
+    mixed = other._replace(result=replace(other.result, signature=signature))
+    families = results_by_model([*whole, mixed])
+    usual = whole[1].result.signature.normalisation or ""
+    n_missing = {family.normalisation: len(family.missing) for family in families}
+    assert n_missing == {usual: 0, "token_mean": 3}
 
 
-def test_whole_results_and_plain_prompts_come_before_slices_and_others() -> None:
+def test_whole_results_plain_prompts_and_values_come_before_slices_others_and_none() -> None:
     results = [
         scored("recognition", n_items=11),
         scored("recognition", n_items=44),
@@ -237,33 +216,32 @@ def test_whole_results_and_plain_prompts_come_before_slices_and_others() -> None
     (family,) = results_by_model(results)
     assert family.scored[PartSource("recognition")].result.signature.n_items == 44
     assert family.scored[PartSource("word_problem")].result.signature.prompt == "sampled-v1"
-
-
-def read_scored(folder: Path) -> ScoredResult:
-    """A finished run with the metrics and deviations that an index needs."""
-    result = read_result(folder)
-    measurement = measurement_of(folder, result, read_parts(folder, result))
-    overall = {metric.name: metric for metric in measurement.metrics() if not metric.group}
-    names = load_benchmark(result.signature.benchmark).index_metrics(result.signature.task)
-    return ScoredResult(result, overall, measurement.deviations(names))
+    empty = scored("recognition", n_items=4400, gdr=None, gdr_paper=None, gdr_gifi_repo=None)
+    (family,) = results_by_model([*all_four().values(), empty])
+    assert family.scored[PartSource("recognition")].metrics["gdr"].value == 0.5
 
 
 def check_index(folder: Path) -> ModelResults:
     """The results of the only model of some runs, after its indices were recomputed from what the results say."""
-    (of_model,) = results_by_model(map(read_scored, finished_runs(folder)))
+    scored = []
+    for run in finished_runs(folder):
+        result = read_result(run)
+        measurement = measurement_of(run, result, read_parts(run, result))
+        overall = {metric.name: metric for metric in measurement.metrics() if not metric.group}
+        names = load_benchmark(result.signature.benchmark).index_metrics(result.signature.task)
+        scored.append(ScoredResult(result, overall, measurement.deviations(names)))
+    (of_model,) = results_by_model(scored)
     indices = [index_of(definition, of_model.scored).metric for definition in of_model.definitions]
-    stored: dict[str, float] = {}
-    reasons: dict[str, str] = {}
-    for path in folder.rglob("result.json"):
-        for value in json.loads(path.read_text(encoding="utf-8"))["metrics"]:
-            if not value["group"]:
-                stored[value["name"]], reasons[value["name"]] = value["value"], value["reason"]
+    metrics = (one for path in folder.rglob("result.json") for one in told(path)["metrics"])
+    stored = {one["name"]: one for one in metrics if not one["group"]}
     for definition, index in zip(GIFI.indices, indices, strict=True):
-        parts = {part.metric: stored[part.metric] for part in definition.parts}
+        parts = {part.metric: stored[part.metric]["value"] for part in definition.parts}
         if None in parts.values():
             # A model that solves no problem has no pe, one that writes no pronoun has no of, and neither has an index.
             assert index.value is None
-            assert index.reason in {f"{name}: {reasons[name]}" for name, value in parts.items() if value is None}
+            assert index.reason in {
+                f"{name}: {stored[name]['reason']}" for name, value in parts.items() if value is None
+            }
             continue
         assert index.value == pytest.approx(sum(parts.values()) / 7)
         assert index.value is not None
@@ -280,20 +258,21 @@ NAN = float("nan")
 IDEALS = {"f1": 1.0, "spread": 0.0}
 
 
-def of_suite(parts: Sequence[str] = ("a", "b", "c")) -> Result:
-    made = result()
-    return replace(made, signature=replace(made.signature, config="suite", parts=tuple(parts)))
-
-
-def tables(sets: Sequence[Mapping[str, Sequence[float]]], parts: Sequence[str] = ("a", "b", "c")) -> list[SetTable]:
-    """The tables of results after 8 examples, one for each set."""
-    scored = {
-        PartSource("task", context=ShownContext(8, number)): ScoredResult(
-            of_suite(parts), {}, {}, {name: np.array(values) for name, values in one.items()}
-        )
-        for number, one in enumerate(sets)
-    }
-    return set_tables(ModelResults("made", "made", "1.0.0", "made", "", scored), IDEALS)
+def tables(
+    sets: Sequence[Mapping[str, Sequence[float]]],
+    parts: Sequence[tuple[str, ...]] = (("a", "b", "c"),) * 3,
+    *,
+    benchmark: str = "made",
+    task: str = "task",
+    contexts: Sequence[int] = (8,),
+) -> list[SetTable]:
+    """The tables of results after some numbers of examples, one for each set, of which each has its parts."""
+    made, scored = examples.result(), {}
+    for k, (number, one) in itertools.product(contexts, enumerate(sets)):
+        of_suite = replace(made, signature=replace(made.signature, config="suite", parts=parts[number]))
+        values = {name: np.array(value) for name, value in one.items()}
+        scored[PartSource(task, context=ShownContext(k, number))] = ScoredResult(of_suite, {}, {}, values)
+    return set_tables(ModelResults(benchmark, benchmark, "1.0.0", "made", "", scored), IDEALS)
 
 
 def means(table: SetTable) -> dict[str, tuple[float | None, ...]]:
@@ -321,36 +300,16 @@ def test_each_part_takes_the_set_that_is_best_for_it() -> None:
     assert found["most spread"] == pytest.approx(((0.1 + 0.5 + 0.6) / 3, (1.0 + 0.6 + 0.5) / 3))
     deviations = [np.std(values, ddof=1) for values in ([0.1, 0.3, 0.2], [0.6, 0.5, 0.1], [0.9, 0.9, 0.6])]
     assert found["standard deviation over the sets"][0] == pytest.approx(np.mean(deviations))
+    # The number of sets is told beside that of the indices, of which this benchmark has none.
+    assert (table.n_defined, table.of_sets) == (3, "3 sets")
+    several = tables(THREE, benchmark="superni", task="classification", contexts=(8, 2))
+    assert [(table.n_examples, table.of_sets) for table in several] == [(2, "3 sets"), (8, "3 of 5 sets")]
 
 
-def test_the_number_of_sets_is_told_beside_that_of_the_indices() -> None:
-    (table,) = tables(THREE)
-    assert (table.n_defined, table.of_sets) == (3, "3 sets")  # This benchmark has no indices.
-    scored = {
-        PartSource("classification", context=ShownContext(k, number)): ScoredResult(
-            of_suite(), {}, {}, {name: np.array(values) for name, values in one.items()}
-        )
-        for k in (8, 2)
-        for number, one in enumerate(THREE)
-    }
-    found = set_tables(ModelResults("superni", "superni", "1.0.0", "release", "", scored), IDEALS)
-    assert [(table.n_examples, table.of_sets) for table in found] == [(2, "3 sets"), (8, "3 of 5 sets")]
-
-
-def test_a_part_without_any_value_counts_nowhere() -> None:
-    (table,) = tables([{"f1": (0.5, NAN), "spread": (NAN, NAN)}] * 2, ("a", "b"))
+def test_a_part_without_any_value_counts_nowhere_and_one_set_or_other_items_are_not_compared() -> None:
+    (table,) = tables([{"f1": (0.5, NAN), "spread": (NAN, NAN)}] * 2, [("a", "b")] * 2)
     for row in table.rows:
         assert row.means["spread"].value is None
     best = next(row for row in table.rows if row.name == "best f1").means["f1"]
     assert (best.value, best.n) == (0.5, 1)
-
-
-def test_one_set_or_results_of_other_items_are_not_compared() -> None:
-    assert tables(THREE[:1]) == []
-    scored = {
-        PartSource("task", context=ShownContext(8, number)): ScoredResult(
-            of_suite(parts), {}, {}, {name: np.zeros(2) for name in IDEALS}
-        )
-        for number, parts in enumerate((("a", "b"), ("a", "c")))
-    }
-    assert set_tables(ModelResults("made", "made", "1.0.0", "made", "", scored), IDEALS) == []
+    assert tables(THREE[:1]) == tables([dict.fromkeys(IDEALS, (0.0, 0.0))] * 2, [("a", "b"), ("a", "c")]) == []

@@ -80,13 +80,19 @@ def test_a_factor_within_the_other_is_no_second_factor() -> None:
         assert clusters.tolist() == template.tolist()
 
 
-def test_why_there_is_no_interval() -> None:
+def test_why_there_is_no_interval_and_how_one_of_a_single_number_is_shown() -> None:
     sums = np.array([[3, 4], [2, 4], [1, 4], [0, 4], [4, 4], [0, 0]], dtype=float)
     too_few = "an interval needs at least 6 clusters, there are 5"
     assert interval_of(0.5, deviations_of(sums, mean)) == (None, too_few)
     # Without the first cluster the second group has no item, so that its share is undefined.
     sums = np.array([[1.0, 2.0, 1.0, 1.0], *[[1.0, 2.0, 0.0, 0.0]] * 5])
     assert interval_of(0.5, deviations_of(sums, smaller_share)) == (None, "undefined without one of its clusters")
+    alike = deviations_of(np.ones((6, 2)), mean)
+    # 6 / (6 + t^2) with t of 5 degrees of freedom, 2.570582.
+    for method, shown in ((STUDENT, "(all alike)"), (WILSON, "[0.48, 1.00]")):
+        interval, _ = interval_of(1.0, alike, method=method)
+        assert interval is not None
+        assert interval.shown(lambda end: f"{end:.2f}") == shown
 
 
 @pytest.mark.parametrize(("n_right", "n_clusters"), [(0, 10), (10, 10), (120, 395)])
@@ -103,15 +109,6 @@ def test_the_interval_of_a_share_is_wilsons_with_students_t(n_right: int, n_clus
     for end in {interval.low, interval.high} - {0.0, 1.0}:
         assert abs(share - end) == pytest.approx(t * math.sqrt(end * (1 - end) / n), rel=1e-9)
     assert interval.low < interval.high
-
-
-def test_an_interval_of_one_number_is_shown_as_clusters_that_are_alike() -> None:
-    alike = deviations_of(np.ones((6, 2)), mean)
-    # 6 / (6 + t^2) with t of 5 degrees of freedom, 2.570582.
-    for method, shown in ((STUDENT, "(all alike)"), (WILSON, "[0.48, 1.00]")):
-        interval, _ = interval_of(1.0, alike, method=method)
-        assert interval is not None
-        assert interval.shown(lambda end: f"{end:.2f}") == shown
 
 
 def test_a_wider_range_scales_the_interval() -> None:
@@ -190,7 +187,7 @@ def family_sums(right: FloatArray) -> FloatArray:
     return np.stack([right, np.full_like(right, 4.0)], axis=-3).reshape(*right.shape[:-2], -1)
 
 
-def test_evenness_by_hand() -> None:
+def test_evenness_and_measures_of_labels_by_hand() -> None:
     # Without noise: accuracies .75 and .25, mean .5, variance .0625 (population) or .125 (sample).
     constant = np.tile([3.0, 1.0], (N_FOLDS, 1))
     assert evenness(family_sums(constant), ddof=0) == pytest.approx(1 / (1 + 0.0625 / 0.25))
@@ -202,21 +199,11 @@ def test_evenness_by_hand() -> None:
     noisy = np.array([[1.0, 3], [3, 1], [1, 3], [3, 1]])
     assert evenness(family_sums(noisy), ddof=0) == pytest.approx(1 + (1 / 48) / (1 / 4 + 1 / 48))
     assert np.isnan(evenness(family_sums(np.zeros((N_FOLDS, 2))), ddof=1))
-
-
-def test_measures_of_labels_by_hand() -> None:
     # Accuracies .75 and .25 of four and eight items in each fold, without noise; the accuracy is 5/12.
     sums = FoldSums(np.tile([3.0, 2.0], (N_FOLDS, 1)), np.tile([4.0, 8.0], (N_FOLDS, 1)))
     assert cobias(sums) == pytest.approx(0.25)
     assert squared_cv(sums) == pytest.approx(0.0625 / 0.25)
     assert rsd(sums) == pytest.approx(((3 / 4 - 5 / 12) ** 2 + (1 / 4 - 5 / 12) ** 2) / 2 / (5 / 12) ** 2)
-    # Both classes are right in half of the items, the first in whole folds: (1 · 1 · 2) / 12 is its squared accuracy,
-    # 1/12 less than 1/4. That is the noise of the difference, and a quarter of it that of the mean.
-    uneven_folds = FoldSums(np.array([[4.0, 2], [0, 2], [4, 2], [0, 2]]), np.full((N_FOLDS, 2), 4.0))
-    assert cobias(uneven_folds) == pytest.approx(-1 / 12)
-    # The mean has a noise of 1/48, a twelfth of its square, so that 1 over its square is a quarter too large by chance.
-    assert squared_cv(uneven_folds) == pytest.approx(-1 / 48 / 0.25 / (1 + 3 / 12))
-    assert rsd(uneven_folds) == squared_cv(uneven_folds)
 
 
 def test_spreads_lose_what_chance_adds_to_classes_of_unequal_sizes_and_to_their_mean() -> None:

@@ -54,17 +54,14 @@ def test_a_schema_is_part_of_a_request_and_none_changes_no_hash() -> None:
     plain, held = made(1, None)[0], made(1)[0]
     assert plain.sha256 != held.sha256
     assert replace(held, json_schema=None).sha256 == plain.sha256
-    known: dict[str, strict_json.JsonValue] = {
-        "kind": "generate",
-        "prompt": "Say 0",
-        "max_tokens": 3,
-        "temperature": 0.0,
-        "top_p": 1.0,
-    }
-    assert plain.sha256 == strict_json.sha256({**known, "stop": [], "sample": None, "seed": 0})
+    known: dict[str, strict_json.JsonValue] = {"kind": "generate", "prompt": "Say 0", "max_tokens": 3, "stop": []}
+    known |= {"temperature": 0.0, "top_p": 1.0, "sample": None, "seed": 0}
+    assert plain.sha256 == strict_json.sha256(known)
 
 
-def test_an_endpoint_gets_the_schema_only_with_requests_that_have_one(tokenizer: Tokenizer) -> None:
+def test_an_endpoint_gets_the_schema_only_with_requests_that_have_one_and_again_after_another_refusal(
+    tokenizer: Tokenizer,
+) -> None:
     with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
         backend = opened(endpoint)
         assert all(answer.status == "answered" for answer in all_answers_of(backend, made(3, None)))
@@ -77,6 +74,8 @@ def test_an_endpoint_gets_the_schema_only_with_requests_that_have_one(tokenizer:
             "type": "json_schema",
             "json_schema": {"name": "answer", "schema": json.loads(SCHEMA), "strict": True},
         }
+        endpoint.before = lambda received: Fault(400, {}, error("this prompt is too long"))
+        assert {answer.status for answer in all_answers_of(backend, made(3))} == {"failed"}
         assert backend.runtime.settings["json_schema"] == "json_schema"
 
 
@@ -98,44 +97,31 @@ def test_an_endpoint_that_refuses_is_asked_in_the_next_way(
         assert {form_of(one) for one in endpoint.received} == {None if way == "none" else way}
 
 
-def test_another_refusal_is_no_reason_to_ask_without_a_schema(tokenizer: Tokenizer) -> None:
-    with FakeEndpoint(tokenizer, serves=SERVES) as endpoint:
-        backend = opened(endpoint)
-        endpoint.before = lambda received: Fault(400, {}, error("this prompt is too long"))
-        assert {answer.status for answer in all_answers_of(backend, made(3))} == {"failed"}
-        assert backend.runtime.settings["json_schema"] == "json_schema"
-
-
 ITEM = InstructionItem(item_id="one-0", text="Give n.", json_schema=SCHEMA, cell="one", sample=0, flags=())
 
 
-@pytest.mark.parametrize(
-    ("json_schema", "said"),
-    [
+def test_a_schema_that_is_none_is_named_and_a_text_of_any_form_is_read_as_text() -> None:
+    for json_schema, said in (
         ("{", "Expecting property name"),
         ("[]", "is no JSON object"),
         ('{"type": "text"}', "is not valid under any"),
-    ],
-)
-def test_a_schema_that_is_none_is_named(json_schema: str, said: str) -> None:
-    (problem,) = replace(ITEM, json_schema=json_schema).problems()
-    assert said in problem
-    assert problem.endswith("write a JSON Schema, or null")
-
-
-def requests_dataset(folder: Path, n: int) -> Path:
-    items = [replace(ITEM, item_id=f"one-{sample}", sample=sample) for sample in range(n)]
-    split = DraftSplit(config="all", split="requests", item_shape="instruction", items=items)
-    write_dataset(made_draft([split], name="wanted", benchmark="writing"), folder)
-    return folder
+    ):
+        (problem,) = replace(ITEM, json_schema=json_schema).problems()
+        assert said in problem
+        assert problem.endswith("write a JSON Schema, or null")
+    (request,) = TASK.requests(replace(ITEM, json_schema=None), Asked(TASK.prompts["sampled-v1"]))
+    assert isinstance(request, GenerateRequest)
+    assert (request.json_schema, request.outcomes) == (None, ())
 
 
 TEXTS = ('{"n": 1}', 'Of course: {"n": 2}', "I'm sorry, but I cannot help with that.", '{"n": ', "one")
-STATUSES = ("scored", "scored", "refused", "unparsed", "unparsed")
 
 
 def test_answers_are_kept_as_data_and_no_board_shows_them(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    dataset = requests_dataset(tmp_path / "wanted", len(TEXTS))
+    dataset = tmp_path / "wanted"
+    items = [replace(ITEM, item_id=f"one-{sample}", sample=sample) for sample in range(len(TEXTS))]
+    split = DraftSplit(config="all", split="requests", item_shape="instruction", items=items)
+    write_dataset(made_draft([split], name="wanted", benchmark="writing"), dataset)
     plan = Plan(select(dataset, read_manifest(dataset), "all"), TASK, TASK.prompts["sampled-v1"])
     seeds = [request.sampling_seed for part in plan.parts for (request,) in part.requests]  # type: ignore[union-attr]
     assert len({*seeds}) == len(TEXTS)
@@ -153,13 +139,7 @@ def test_answers_are_kept_as_data_and_no_board_shows_them(tokenizer: Tokenizer, 
     assert finished.result.metrics == ()
     _, records = read_run(finished.folder)
     assert [record.exchanges[0].text for record in records] == list(TEXTS)
-    assert [record.status for record in records] == list(STATUSES)
+    assert [record.status for record in records] == ["scored", "scored", "refused", "unparsed", "unparsed"]
     assert [record.groups for record in records] == [{"cell": "one"}] * len(TEXTS)
     loaded = load([Root(tmp_path / "runs", "local")], KeyBook(None))
     assert (loaded.entries, loaded.left_out) == ((), ())
-
-
-def test_a_text_of_any_form_is_read_as_text() -> None:
-    (request,) = TASK.requests(replace(ITEM, json_schema=None), Asked(TASK.prompts["sampled-v1"]))
-    assert isinstance(request, GenerateRequest)
-    assert (request.json_schema, request.outcomes) == (None, ())

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluators.calibrator import calibrations
+from evaluators.calibrator import Correction, calibrations
+from evaluators.tasks.labels.classification_task import TASK
 from evaluators.tasks.labels.label_answers import label_answers
 from schemas.documents.record import Record
 from schemas.files.record_columns import RecordColumns
 from tests.evaluators.label_data import (
-    Answer,
     drawn_answer,
     made_dataset,
     made_records,
@@ -25,29 +25,13 @@ from tests.evaluators.label_data import (
     values,
 )
 
-SHOWN = "release-4096b-k8-set1-v1"
-# Gini reweighting has a file of tests of its own.
-NAMES = ("bc", "bcl", "cc", "dc", "looc")
-
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made_dataset(tmp_path_factory.mktemp("tasks") / "tasks")
 
 
-def asked_with(dataset: Path, name: str, prompt: str, answer: Answer) -> list[Record]:
-    (records,) = made_records(planned(dataset, name, prompt), answer)
-    return records
-
-
-def fitted(records: Sequence[Record]) -> dict[str, tuple[list[list[float]], float]]:
-    """The ratios and the strength of each calibration."""
-    answers = label_answers(RecordColumns.of(records))
-    found = {one.name: one.fit(answers) for one in calibrations() if one.name in NAMES}
-    return {name: (one.ratios.tolist(), one.strength) for name, one in found.items() if not isinstance(one, str)}
-
-
-def test_looc_uses_the_examples_that_a_prompt_has_room_for() -> None:
+def test_looc_uses_the_examples_that_a_prompt_has_room_for_and_says_where_none_fits() -> None:
     """Four examples: a prompt with the first two learns (.9 + .3) / 2 of a, and one with all four (.9 + .2) / 2."""
     shares, targets = (0.9, 0.3, 0.9, 0.1), ("a", "b", "a", "b")
     records = [
@@ -55,8 +39,10 @@ def test_looc_uses_the_examples_that_a_prompt_has_room_for() -> None:
         for place, (p, target) in enumerate(zip(shares, targets, strict=True))
     ]
     records += [simple("test", k, "a", {"a": 0.58, "b": 0.42}, k=k) for k in (0, 1, 2, 4)]
-    ratios, _ = fitted(records)["looc"]
-    priors = [ratio[0] / 2 for ratio in ratios]
+    (calibration,) = (one for one in calibrations() if one.name == "looc")
+    correction = calibration.fit(label_answers(RecordColumns.of(records)))
+    assert isinstance(correction, Correction)
+    priors = [ratio[0] / 2 for ratio in correction.ratios.tolist()]
     assert priors[1:] == pytest.approx([0.9, 0.6, (0.9 + 0.3) / 2, (0.9 + 0.2) / 2], abs=1e-12)
     assert np.isnan(priors[0])
     found = measured(records)
@@ -64,9 +50,7 @@ def test_looc_uses_the_examples_that_a_prompt_has_room_for() -> None:
     assert (found["accuracy_looc"].n, found["accuracy_looc"].n_excluded) == (3, 1)
     assert found["accuracy_looc"].value == pytest.approx(1 / 3, abs=1e-12)
     assert found["accuracy"].value == 1.0
-
-
-def test_looc_says_that_no_example_fits_where_none_does() -> None:
+    # Where no example fits, there is no value.
     records = [simple("pool", place, label, {"a": 0.9, "b": 0.1}, place=place, k=1) for place, label in enumerate("ab")]
     records += [simple("test", number, "a", {"a": 0.58, "b": 0.42}, k=0) for number in range(3)]
     records += [simple("bias", number, "b", {"a": 0.58, "b": 0.42}, k=0) for number in range(3)]
@@ -99,16 +83,10 @@ def test_a_task_without_an_answer_is_left_out_of_what_chance_gives_which_one_ite
     assert values(read[:3])["bias_score_floor"] is None, "each class has one item"
 
 
-def test_the_number_of_examples_is_unknown_where_tokens_are_counted(dataset: Path) -> None:
-    """Records may not depend on the tokenizer, so that these two are not known."""
-    found = values(asked_with(dataset, "two", "release-2000t-k16-set0-v1", drawn_answer(1)))
-    assert (found["n_shown"], found["cut_rate"]) == (None, None)
-
-
-def test_judging_passes_over_items_without_reading_or_right_answer(dataset: Path) -> None:
-    from evaluators.tasks.labels.classification_task import TASK
-
-    records = asked_with(dataset, "three", SHOWN, drawn_answer(4, p_missing=0.3))
+def test_judging_passes_over_items_without_reading_or_answer_and_records_of_tokens_have_no_number_of_examples(
+    dataset: Path,
+) -> None:
+    (records,) = made_records(planned(dataset, "three", "release-4096b-k8-set1-v1"), drawn_answer(4, p_missing=0.3))
     for record, right in zip(records, TASK.are_right(records), strict=True):
         if record.reading is None or record.target is None:
             assert right is None
@@ -116,6 +94,10 @@ def test_judging_passes_over_items_without_reading_or_right_answer(dataset: Path
         shares = dict(zip(record.reading.outcomes, record.reading.probabilities, strict=True))
         top = [label for label, share in shares.items() if share >= max(shares.values()) - 1e-12]
         assert right is (None if len(top) > 1 and record.target in top else record.target in top)
+    # Records may not depend on the tokenizer.
+    (records,) = made_records(planned(dataset, "two", "release-2000t-k16-set0-v1"), drawn_answer(1))
+    found = values(records)
+    assert (found["n_shown"], found["cut_rate"]) == (None, None)
 
 
 @pytest.mark.parametrize(

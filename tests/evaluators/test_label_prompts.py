@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,9 +27,11 @@ from evaluators.tasks.labels.label_prompts import (
     filled,
     rule_of,
 )
+from schemas.documents.record import choice_sha256
 from schemas.folders.dataset_folder import read_manifest
 from schemas.items.label import LabelItem
-from tests.evaluators.label_data import made_dataset, made_items, planned, short_items
+from tests.evaluators.label_data import SPLITS, made_dataset, made_items, planned, short_items
+from tests.suites.commands import ask, told
 
 SHARE = "release-4096b-k8-frequent6-set1-v1"
 
@@ -98,13 +102,10 @@ def test_the_prompts_of_the_release_and_of_tk_instruct_are_right_to_the_byte() -
     assert fill("release-4096b-k0-v1", item("[MASK]", None)).text.endswith("Input: [MASK]\n\nOutput:")
 
 
-def test_the_first_example_that_does_not_fit_ends_the_examples() -> None:
+def test_the_first_example_that_does_not_fit_ends_them_and_a_long_input_loses_its_middle() -> None:
     found = fill("release-1024b-k4-set0-v1", item("x"), [item("a"), item("b" * 1200), item("c")])
     assert (found.n_shown, found.cut) == (1, None)
     assert found.text == "Answer with A or B.\n\nInput: a.\n Output: A.\n\nInput: x.\n\nOutput:"
-
-
-def test_a_long_input_loses_its_middle_and_uses_all_the_room() -> None:
     text = "".join(chr(ord("a") + number % 26) for number in range(3000))
     found = fill("release-1024b-k8-set0-v1", item(text), [item("e" * 100)])
     head, tail = "Answer with A or B.\n\nInput: ", ".\n\nOutput:"
@@ -203,10 +204,6 @@ def test_contexts_choose_every_set_of_a_number_of_examples(dataset: Path, short:
         choice(dataset, "paper-1024b-k0-v1", "nothing-v1", contexts="0")
 
 
-def chosen(pool: Sequence[LabelItem], n_frequent: int, number: int) -> list[str]:
-    return [one.item_id for one in examples_by_rule(pool, rule_of(n_frequent), N_BALANCED, number)]
-
-
 def with_targets(labels: str) -> list[LabelItem]:
     """A pool of a task with the labels *yes* and *no*, spelt y and n."""
     first, of = made_items("two", "pool")[0], {"y": "yes", "n": "no"}
@@ -226,23 +223,21 @@ def test_the_more_frequent_label_has_its_share_in_the_order_of_the_pool(
     for is_frequent, wanted in ((True, n_frequent), (False, N_BALANCED - n_frequent)):
         kind = [place for place, one in enumerate(labels) if (one == frequent) == is_frequent]
         places += [kind[(wanted * number + step) % len(kind)] for step in range(wanted)]
-    assert chosen(pool, n_frequent, number) == [f"pool-{place}" for place in sorted(places)]
+    chosen = examples_by_rule(pool, rule_of(n_frequent), N_BALANCED, number)
+    assert [one.item_id for one in chosen] == [f"pool-{place}" for place in sorted(places)]
     assert len({*places}) == N_BALANCED
 
 
-@pytest.mark.parametrize(
-    ("labels", "why"),
-    [
+def test_a_pool_must_have_enough_of_both_labels_for_every_share() -> None:
+    prompt = replace(TASK.prompts[SHARE], max_prompt_bytes=None)
+    assert TASK.why_no_examples(made_items("three", "pool"), prompt) == "3 labels"
+    for labels, why in (
         ("y" * 8 + "n" * 4, None),
         ("y" * 9 + "n" * 3, "3 items with the rarer label to show"),
         ("y" * 7 + "n" * 7, "7 items with the more frequent label to show"),
         ("", "0 labels"),
-    ],
-)
-def test_a_pool_must_have_enough_of_both_labels_for_every_share(labels: str, why: str | None) -> None:
-    prompt = replace(TASK.prompts[SHARE], max_prompt_bytes=None)
-    assert TASK.why_no_examples(with_targets(labels), prompt) == why
-    assert TASK.why_no_examples(made_items("three", "pool"), prompt) == "3 labels"
+    ):
+        assert TASK.why_no_examples(with_targets(labels), prompt) == why
 
 
 @pytest.mark.parametrize("max_bytes", [440, 600])
@@ -285,9 +280,7 @@ def test_a_suite_is_asked_without_the_parts_that_lack_examples_and_says_so(
     assert [part.config for part in made.key.parts] == ["two"]
     (plan,) = [one for one in of_contexts(short, "8-frequent6") if one.prompt.id == SHARE]
     assert made.key.signature.items_sha256 == plan.signature.items_sha256
-
-
-def test_other_shares_are_other_prompts_and_examples_whose_labels_records_tell(short: Path) -> None:
+    # Other shares are other prompts and examples, whose labels records tell.
     plans = [planned(short, "two", f"release-4096b-k8-{rule_of(number)}-set1-v1") for number in N_FREQUENT]
     assert len({plan.signature.prompt_sha256 for plan in plans}) == len(N_FREQUENT)
     assert len({plan.signature.examples_sha256 for plan in plans}) == len(N_FREQUENT)
@@ -296,3 +289,24 @@ def test_other_shares_are_other_prompts_and_examples_whose_labels_records_tell(s
         labels = [json.loads(facts.groups["shown_labels"]) for facts in part.facts]
         assert [len(of_item) for of_item in labels].count(N_BALANCED - 1) == N_BALANCED, "shown items are left out"
         assert {of_item.count("yes") for of_item in labels if len(of_item) == N_BALANCED} == {n_frequent}
+
+
+@pytest.mark.slow
+def test_the_model_is_asked_each_request_of_the_grid_once(tmp_path: Path) -> None:
+    configs = ("two", "letters")
+    made = made_dataset(tmp_path / "tasks", configs)
+    ask(made, tmp_path / "runs", "--limit", "0", PLANTED_LOG=tmp_path / "log")
+    asked = Counter((tmp_path / "log").read_text(encoding="utf-8").split())
+    expected: dict[str, set[str]] = {}
+    for prompt_id in ("release-4096b-k0-v1", *sets("release-4096b-k8")):
+        prompt = TASK.prompts[prompt_id]
+        k, hashes = prompt.n_examples or 0, expected.setdefault(prompt_id, set())
+        for config, split in itertools.product(configs, SPLITS):
+            shown = made_items(config, "pool")[k * (prompt.example_set or 0) :][:k]
+            for one in made_items(config, split):
+                text = filled(one, prompt, [example for example in shown if example is not one]).text
+                hashes.add(choice_sha256(text, tuple(f" {label}" for label in one.labels)))
+    assert asked == sum(map(Counter, expected.values()), Counter())
+    results = [told(path) for path in (tmp_path / "runs").rglob("result.json")]
+    found = {result["signature"]["prompt"]: result["usage"]["n_requests"] for result in results}
+    assert found == {prompt: len(wanted) for prompt, wanted in expected.items()}

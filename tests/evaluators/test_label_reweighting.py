@@ -46,35 +46,29 @@ def weights(records: Sequence[Record], trained: Sequence[str] = ()) -> FloatArra
 
 def with_other_answers(records: Sequence[Record], ids: set[str]) -> list[Record]:
     """The same records, with reversed distributions for some items."""
-    changed = []
-    for record in records:
-        if record.item_id in ids and record.reading is not None:
-            reversed_ = tuple(reversed(record.reading.probabilities))
-            record = replace(record, reading=replace(record.reading, probabilities=reversed_))
-        changed.append(record)
-    return changed
+    return [
+        replace(one, reading=replace(one.reading, probabilities=one.reading.probabilities[::-1]))
+        if one.item_id in ids and one.reading is not None
+        else one
+        for one in records
+    ]
 
 
 def ids_of(records: Sequence[Record], split: str, *, shown: bool = False) -> list[str]:
     return [one.item_id for one in records if one.split == split and ("shown_place" in one.groups) == shown]
 
 
-def leaning() -> list[Record]:
-    """Answers of a model that adds to label a in each distribution, to items of all splits."""
+@pytest.mark.slow
+def test_it_is_fitted_on_what_the_model_has_not_seen_of_pool_and_bias() -> None:
+    # A model that adds to label a in each distribution answers items of all splits.
     rng = np.random.default_rng(3)
-    made = []
+    records = []
     for split, n in (("pool", 60), ("bias", 30), ("test", 40)):
         for number in range(n):
             target, p = ("a", rng.uniform(0.5, 1)) if number % 2 else ("b", rng.uniform(0.2, 0.8))
             place = number if split == "pool" and number < 8 else None
-            made.append(simple(split, number, target, {"a": p, "b": 1 - p}, place=place))
-    made += [simple("content_free", number, None, {"a": 0.7, "b": 0.3}, kind="placeholder") for number in range(3)]
-    return made
-
-
-@pytest.mark.slow
-def test_it_is_fitted_on_what_the_model_has_not_seen_of_pool_and_bias() -> None:
-    records = leaning()
+            records.append(simple(split, number, target, {"a": p, "b": 1 - p}, place=place))
+    records += [simple("content_free", number, None, {"a": 0.7, "b": 0.3}, "placeholder") for number in range(3)]
     trained = ids_of(records, "pool")[:5]
     mask = CALIBRATION.fitted_items(answers_of(records, trained))
     fitted = {record.item_id for record, is_used in zip(records, mask, strict=True) if is_used}
@@ -120,28 +114,23 @@ def test_stored_weights_are_applied_and_not_fitted(records: list[Record]) -> Non
     assert {name for name in changed if changed[name] != fitted[name]} <= {n for n in changed if n.endswith("_gini")}
 
 
-def test_without_stored_weights_there_is_no_value_where_nothing_may_be_fitted(records: list[Record]) -> None:
-    found = Measurement.of([RecordColumns.of(records)], "classification", MetricInputs(may_fit=False))
-    (accuracy,) = (one for one in found.metrics() if one.name == "accuracy_gini" and not one.group)
-    assert (accuracy.value, found.corrections) == (None, ())
-    assert accuracy.reason == "no correction is stored beside the records; rescore the run"
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def test_stored_corrections_that_cannot_be_true_are_refused_and_without_any_nothing_is_fitted(
+    records: list[Record],
+) -> None:
+    _, (told,) = stored(records, NO_INPUTS)
+    refused: tuple[tuple[dict[str, Any], str], ...] = (
         ({"version": "0.9"}, "no correction gini 1.0 of config three is stored, though others are"),
         ({"n_items": 7}, "says that it is fitted on 7 items, and there are 32"),
         ({"labels": ("one", "other", "third")}, "gini of config three is for labels one, other, third, and the items "),
         ({"reason": "I say so", "labels": (), "weights": ()}, "'I say so', and weights can be fitted"),
-    ],
-)
-def test_stored_corrections_that_cannot_be_true_are_refused(
-    records: list[Record], change: dict[str, Any], message: str
-) -> None:
-    _, (told,) = stored(records, NO_INPUTS)
-    with pytest.raises(DataError, match=message):
-        stored(records, MetricInputs(corrections=(replace(told, **change),), may_fit=False))
+    )
+    for change, message in refused:
+        with pytest.raises(DataError, match=message):
+            stored(records, MetricInputs(corrections=(replace(told, **change),), may_fit=False))
+    found = Measurement.of([RecordColumns.of(records)], "classification", MetricInputs(may_fit=False))
+    (accuracy,) = (one for one in found.metrics() if one.name == "accuracy_gini" and not one.group)
+    assert (accuracy.value, found.corrections) == (None, ())
+    assert accuracy.reason == "no correction is stored beside the records; rescore the run"
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import json
 import zlib
 from collections import Counter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
@@ -26,7 +26,6 @@ from evaluators.tasks.labels.label_tables import IN_WORDS
 from leaderboard.verify.keys import KeyCheck, open_book
 from schemas.files.record_columns import RecordColumns
 from schemas.folders.dataset_folder import read_manifest
-from schemas.folders.run_folder import read_complete_result
 from schemas.items.label import LabelItem
 from tests.commands import output_of
 from tests.evaluators import label_oracle
@@ -44,14 +43,6 @@ RIGHT = ("{}", "Label: {}", "**{}**", '"{}".', "{}\n\nThe text says so.", "The a
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made_dataset(tmp_path_factory.mktemp("words") / "datasets" / "tasks", CONFIGS)
-
-
-@pytest.fixture(scope="module")
-def before(dataset: Path) -> Path:
-    """A result that also has the items that only calibrations read, as results in words had before."""
-    plan = Plan(select(dataset, read_manifest(dataset), "tasks"), TASK, TASK.prompts[PROMPT])
-    backend = open_backend("baseline", "uniform", BackendOptions())
-    return run(plan, backend, RunOptions(root=dataset.parents[1] / "before", command="tests")).folder
 
 
 def test_a_prompt_names_the_labels_of_the_item_and_asks_for_one_of_them() -> None:
@@ -138,25 +129,22 @@ def test_baselines_choose_the_first_label_and_the_one_that_is_shown_most(dataset
     assert len(n_of_shown) > 1, "no label is shown more often than another"
 
 
-def metrics(folder: Path) -> dict[str, dict[str, Any]]:
-    return {one["name"]: one for one in told(folder / "result.json")["metrics"] if not one["group"]}
-
-
-def test_items_that_only_calibrations_read_are_not_asked_and_change_no_value(
-    dataset: Path, before: Path, tmp_path: Path
+def test_items_that_only_calibrations_read_are_not_asked_and_change_no_value_and_results_with_them_are_refused(
+    dataset: Path, tmp_path: Path
 ) -> None:
+    # A result that also has these items, as results in words had before.
+    plan = Plan(select(dataset, read_manifest(dataset), "tasks"), TASK, TASK.prompts[PROMPT])
+    backend = open_backend("baseline", "uniform", BackendOptions())
+    before = run(plan, backend, RunOptions(root=tmp_path / "before", command="tests"))
     asked = ("-m", "evaluators", "run", "--dataset", dataset, "--limit", "0", "--backend", "baseline")
     uniform = ("--model", "uniform", "--prompt", PROMPT)
     output_of(*asked, *uniform, "--out", tmp_path / "now")
     (path,) = (tmp_path / "now").rglob("result.json")
     assert told(path)["signature"]["splits"] == ["test", "bias"]
-    assert metrics(path.parent) == metrics(before)
+    now, then = (told(one)["metrics"] for one in (path, before.folder / "result.json"))
+    assert [one for one in now if not one["group"]] == [one for one in then if not one["group"]]
     told_why = output_of(*asked, *uniform, "--out", tmp_path, "--split", "pool", status=1)
     assert f"--split pool: no measure reads it with prompt '{PROMPT}'; leave it out" in told_why
-
-
-def test_a_result_that_has_them_is_refused_in_one_line(dataset: Path, before: Path, tmp_path: Path) -> None:
-    signature = read_complete_result(before).signature
-    known = open_book(tmp_path, dataset.parent).find(signature, Memory(None))
+    known = open_book(tmp_path, dataset.parent).find(before.result.signature, Memory(None))
     with pytest.raises(DataError, match="items of split pool and content_free, which are not asked under prompt"):
-        KeyCheck(str(before), signature, known)
+        KeyCheck("before", before.result.signature, known)

@@ -18,7 +18,6 @@ from biasboard.ground.errors import DataError
 from builders.gifi import drafts
 from builders.gifi.languages import language_items
 from evaluators.backend import GenerateRequest
-from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.task import Asked, task_for
 from evaluators.tasks.pronouns.detectors.echo import echo_end
 from evaluators.tasks.pronouns.detectors.language_pronoun import DETECTORS
@@ -27,13 +26,11 @@ from evaluators.tasks.pronouns.language_recognition import LanguageRecognitionTa
 from schemas.documents.result import Metric
 from schemas.items.language_text import LanguageTextItem
 from schemas.lexicon.languages import LANGUAGE_CODES, Language, families_in, families_with, fill, sources_in
-from tests.evaluators.pronoun_records import recorded
+from tests.evaluators.pronoun_records import recorded, sliced
 
 LANGUAGES = tuple(LANGUAGE_CODES)
 ITEMS: Mapping[Language, list[LanguageTextItem]] = {language: language_items(language) for language in LANGUAGES}
-TASKS: Mapping[Language, LanguageRecognitionTask] = {
-    language: LanguageRecognitionTask(language) for language in LANGUAGES
-}
+TASKS: Mapping[Language, LanguageRecognitionTask] = {code: LanguageRecognitionTask(code) for code in LANGUAGES}
 SENTENCES: dict[Language, list[dict[str, Any]]] = tomllib.loads(  # type: ignore[assignment]
     (Path(__file__).parents[1] / "data/language_pronouns.toml").read_text(encoding="utf-8")
 )
@@ -107,9 +104,7 @@ def test_a_repeated_prompt_is_left_out_up_to_a_pronoun_of_another_family() -> No
 
 def measured(language: Language, answer: Callable[[LanguageTextItem], str]) -> Mapping[tuple[str, ...], Metric]:
     task = TASKS[language]
-    records = recorded(task, ITEMS[language], lambda item: [answer(item)], task.prompts["sampled-v1"])
-    metrics = compute_metrics(records, task.name)
-    return {(metric.name, *(f"{key}={value}" for key, value in metric.group.items())): metric for metric in metrics}
+    return sliced(recorded(task, ITEMS[language], lambda item: [answer(item)], task.prompts["sampled-v1"]), task)
 
 
 def test_a_model_that_says_they_are_two_by_hand() -> None:
@@ -153,17 +148,12 @@ def test_the_tables_are_those_of_plain_loops() -> None:
         assert metrics["no_pronoun_rate", f"ending={ending}"].value == pytest.approx(mean(silent))
 
 
-@pytest.mark.parametrize(
-    ("language", "refusal"),
-    [
-        ("german", "Es tut mir leid, aber er"),
-        ("spanish", "Lo siento, no puedo ayudar con él."),
-        ("french", "Je suis désolé, je ne peux pas continuer avec elle."),
-    ],
-)
-def test_prompts_refusals_and_useless_predictors_speak_the_language(language: Language, refusal: str) -> None:
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_prompts_refusals_and_useless_predictors_speak_the_language(language: Language) -> None:
+    refusals = {"german": "Es tut mir leid, aber er", "spanish": "Lo siento, no puedo ayudar con él."}
+    refusals |= {"french": "Je suis désolé, je ne peux pas continuer avec elle."}
     task, item, families = TASKS[language], ITEMS[language][0], list(families_in(language))
-    metrics = measured(language, lambda item: refusal if item.family == families[0] else "")
+    metrics = measured(language, lambda item: refusals[language] if item.family == families[0] else "")
     assert metrics["refusal_rate",].value == pytest.approx(1 / len(families))
     (plain,) = task.requests(item, Asked(task.prompts["sampled-v1"]))
     (instructed,) = task.requests(item, Asked(task.prompts["instructed-greedy-v1"]))

@@ -71,10 +71,8 @@ def test_two_values_by_hand() -> None:
     assert by_class["binary"].value == pytest.approx(0.5)
     assert by_class["neutral"].value is None
     assert metrics["sn"].version == "1.0+careful-1.made-1"
-    assert (metrics["cf"].value, metrics["cf"].reason) == (
-        None,
-        "no embedding scores: biasboard rescore RUN --scorer embedding=sentence_embedding",
-    )
+    lacking = "no embedding scores: biasboard rescore RUN --scorer embedding=sentence_embedding"
+    assert (metrics["cf"].value, metrics["cf"].reason) == (None, lacking)
 
 
 def test_similarity_by_hand() -> None:
@@ -94,13 +92,11 @@ def test_similarity_by_hand() -> None:
     assert at["0.95"] == pytest.approx(37 / 55)
     of_he = sliced(records, scores, "cf_mean_cosine", "family")["he"]
     assert of_he.value == pytest.approx((1 + 9 * 0.5) / 10)
-    assert (metrics["cf_excess"].value, metrics["cf_excess"].reason) == (
-        None,
-        "one answer per text: no two in the same pronoun; ask with prompt sampled-twice-v1",
-    )
+    once = "one answer per text: no two in the same pronoun; ask with prompt sampled-twice-v1"
+    assert (metrics["cf_excess"].value, metrics["cf_excess"].reason) == (None, once)
 
 
-def test_pairs_of_the_same_text_are_the_control_for_cf() -> None:
+def test_pairs_of_the_same_text_are_the_control_for_cf_template_by_template() -> None:
     """Samples of one text point the same way, other families the opposite one."""
 
     def answers(item: Any) -> list[str]:
@@ -119,12 +115,9 @@ def test_pairs_of_the_same_text_are_the_control_for_cf() -> None:
     assert metrics["cf_excess"].value == pytest.approx(unlike / n_pairs)
     # The published code knows no samples: it takes every pair.
     assert metrics["cf_gifi_repo"].n == 22 * 21
+    # Pooled it would be near 0, since the first template has 220 of the 224 pairs in different families.
 
-
-def test_the_excess_is_taken_template_by_template() -> None:
-    """Pooled it would be near 0, since the first template has 220 of the 224 pairs in different families."""
-
-    def answers(item: Any) -> list[str]:
+    def some(item: Any) -> list[str]:
         if item.template_id == "t1" and item.family not in ("he", "she"):
             return [""]
         return [f" {item.template_id} {item.family} {n}" for n in range(2)]
@@ -132,7 +125,7 @@ def test_the_excess_is_taken_template_by_template() -> None:
     def he_in_the_second(text: str) -> tuple[float, float]:
         return in_plane(math.pi / 2 if text.startswith(" t1 he") else 0.0)
 
-    records = recorded(TASK, sentences(*TEMPLATES[:2]), answers)
+    records = recorded(TASK, sentences(*TEMPLATES[:2]), some)
     excess = found(records, scores_of(records, embedding=he_in_the_second))["cf_excess"]
     assert (excess.value, excess.n, excess.unit) == (0.5, 2, "templates")
 
@@ -259,22 +252,20 @@ def test_class_probabilities_are_read_as_a_difference_and_as_the_published_label
     assert np.isnan([smooth_sentiment(vectors)[3], label_sentiment(vectors)[3]]).all()
 
 
-def measured(shared_data: Path, model: str) -> tuple[Mapping[str, Metric], dict[str, Metric], Mapping[str, Any]]:
-    """CF of published generations with the packaged encoder, by name and by gamma, and the reference values."""
-    reference = json.loads((shared_data.parent / "specs" / "gifi_reference.json").read_text(encoding="utf-8"))
-    files = PublishedGenerations().files(shared_data / "gifi" / "model-generation", model)
-    (file,) = (file for file in files if file.config == "continuation")
-    _, records = imported_from(shared_data / "gifi", file, TASK)
-    scorer = sentence_embedding.open_scorer("embedding", None, None)
-    scores = score_texts(TASK.texts(records), [scorer])
-    return found(records, scores), sliced(records, scores, "cf", "gamma"), reference["models"][model]
-
-
 @pytest.mark.slow
 def test_cf_of_published_generations(shared_data: Path) -> None:
-    """One model of the four."""
-    metrics, sweep, reference = measured(shared_data, "gpt-4o")
-    paper = reference["paper_definition"]
+    """CF of one model of the four with the packaged encoder, by name and by gamma, and the reference values."""
+    known = json.loads((shared_data.parent / "specs" / "gifi_reference.json").read_text(encoding="utf-8"))
+    reference = known["models"]["gpt-4o"]
+    files = PublishedGenerations().files(shared_data / "gifi" / "model-generation", "gpt-4o")
+    (file,) = (file for file in files if file.config == "continuation")
+    _, records = imported_from(shared_data / "gifi", file, TASK)
+    scores = score_texts(TASK.texts(records), [sentence_embedding.open_scorer("embedding", None, None)])
+    metrics, sweep, paper = (
+        found(records, scores),
+        sliced(records, scores, "cf", "gamma"),
+        reference["paper_definition"],
+    )
     assert metrics["cf_paper"].value == pytest.approx(paper["CF_P_cos_gt_0.3"], abs=1e-3)
     assert metrics["cf_paper"].n == paper["CF_pairs"]
     assert metrics["cf_gifi_repo"].value == pytest.approx(reference["repo_code"]["CF"], abs=1e-3)

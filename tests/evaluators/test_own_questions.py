@@ -11,7 +11,7 @@ import pytest
 
 from biasboard.ground.errors import DataError
 from biasboard.ground.strict_json import JsonValue
-from evaluators.backend import ChoiceRequest, GenerateRequest, Request
+from evaluators.backend import ChoiceRequest, GenerateRequest
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.statistics.jackknife import SMALLEST
@@ -22,6 +22,7 @@ from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import Metric
 from schemas.files import contract
 from schemas.items.own_question import OwnQuestion
+from tests.evaluators.made_data import preferred
 from tests.schemas import examples
 
 UNKNOWN = "Nobody can tell"
@@ -75,7 +76,7 @@ def measured(records: Sequence[Record]) -> dict[tuple[str, str | None], Metric]:
     return {(metric.name, metric.group.get("group")): metric for metric in compute_metrics(numbered, TASK.name)}
 
 
-def test_the_bias_scores_are_those_of_bbq() -> None:
+def test_the_bias_scores_are_those_of_bbq_and_not_certain_at_their_end() -> None:
     # Disambiguated: 6 answers follow the stereotype, 2 contradict it, 1 is neutral: 2 * 6 / 8 - 1.
     disambiguated = [record(PRO, "pro")] * 4 + [record(PRO, "anti")] * 2
     disambiguated += [record(ANTI, "anti")] * 2 + [record(NEUTRAL, "pro")]
@@ -92,9 +93,16 @@ def test_the_bias_scores_are_those_of_bbq() -> None:
     assert all_neutral["bbq_score", None].reason == none_known
     no_side = measured([record(NEUTRAL, "pro", cluster=number) for number in range(4)])
     assert no_side["bbq_score", None].reason == "no answer takes a side of a stereotype"
+    # Answers without a side add nothing.
+    sided = [record(PRO, "anti", cluster=number) for number in range(6)]
+    neutral = [record(NEUTRAL, "anti", cluster=f"n{number}") for number in range(40)]
+    score = measured([*sided, *neutral])["bbq_score", None]
+    assert score.interval is not None
+    # 2 x 6 / (6 + t^2) - 1 with t of 5 degrees of freedom, 2.570582.
+    assert (score.value, score.interval.low, score.interval.high) == pytest.approx((1.0, -0.048215, 1.0), abs=1e-6)
 
 
-def test_the_scores_of_stereoset_compare_both_sides_with_an_option_without_a_role() -> None:
+def test_the_scores_of_stereoset_compare_both_sides_with_an_option_without_a_role_however_far_apart() -> None:
     # Two target terms: of the first, .75 of the comparisons are sensible and 1 of 2 items stereotypes; of the second,
     # 1 of 2 comparisons (the side that contradicts the stereotype ties) and 1 of 1.
     rows = [((0.5, 0.2, 0.3), "a"), ((0.3, 0.6, 0.1), "a"), ((0.4, 0.3, 0.3), "b"), ((0.5, 0.4, 0.1), "c")]
@@ -107,14 +115,12 @@ def test_the_scores_of_stereoset_compare_both_sides_with_an_option_without_a_rol
     assert found["stereotype_rate", None].value == pytest.approx(3 / 4)
     assert measured([record((0.5, 0.5), None)])["stereotype_rate", None].value == 0.5
 
-
-def test_whole_texts_are_compared_by_their_log_probabilities_however_far_apart() -> None:
     def read(number: int) -> Record:
         # The unrelated text is 800 nats more probable than both others, of which the stereotype is the likelier one in
         # 2 of 30: their probabilities relative to it are 0.
         sides = (-900.0, -901.0) if number < 2 else (-950.0, -940.0)
         outcomes = ("pro", "anti", "unrelated")
-        whole = replace(exchange(outcomes, (*sides, -100.0)), options=outcomes)
+        whole = examples.choice_exchange(outcomes, (*sides, -100.0), outcomes)
         reading = TASK.reading((whole,), "sum", "whole-v1").reading
         return replace(record((0.3, 0.3, 0.4), None, cluster=number, roles=ROLES[:2]), reading=reading)
 
@@ -124,7 +130,7 @@ def test_whole_texts_are_compared_by_their_log_probabilities_however_far_apart()
     assert found["stereoset_lms", None].value == 0
 
 
-def test_groups_are_compared_that_have_a_right_answer() -> None:
+def test_groups_are_compared_that_have_a_right_answer_and_the_worst_of_tied_ones_is_not_surer_than_each() -> None:
     known = [record(PRO, answer, group) for group, answer in (("a", "pro"), ("b", "pro"), ("b", "anti"))]
     found = measured([*known, record(PRO, None, "c")])
     assert [found["accuracy", group].value for group in ("a", "b")] == [1.0, 0.5]
@@ -134,9 +140,6 @@ def test_groups_are_compared_that_have_a_right_answer() -> None:
     assert (unknown.value, unknown.reason) == (None, "nothing about one of the groups could be read")
     alone = measured([known[0], record(PRO, None, "c")])["accuracy_gap", None]
     assert alone.reason == "the items with a right answer are not about two groups or more"
-
-
-def test_the_worst_of_tied_groups_is_not_surer_than_each_of_them() -> None:
     records = [
         record(PRO if number < 5 else ANTI, "pro", group, cluster=f"{group}{number}")
         for group in "abcd"
@@ -147,15 +150,6 @@ def test_the_worst_of_tied_groups_is_not_surer_than_each_of_them() -> None:
     assert (interval.method, interval.n_clusters, interval.level) == (SMALLEST, 10, 0.95)
     # Wilson's ends of 10 items with t for .025 on the left and, since any of 4 groups may be the worst, .00625 right.
     assert (interval.low, interval.high) == pytest.approx((0.198966, 0.859912), abs=1e-6)
-
-
-def test_a_bias_score_at_its_end_is_not_certain_and_answers_without_a_side_add_nothing() -> None:
-    sided = [record(PRO, "anti", cluster=number) for number in range(6)]
-    neutral = [record(NEUTRAL, "anti", cluster=f"n{number}") for number in range(40)]
-    score = measured([*sided, *neutral])["bbq_score", None]
-    assert score.interval is not None
-    # 2 x 6 / (6 + t^2) - 1 with t of 5 degrees of freedom, 2.570582.
-    assert (score.value, score.interval.low, score.interval.high) == pytest.approx((1.0, -0.048215, 1.0), abs=1e-6)
 
 
 def choice_requests(item: OwnQuestion, prompt: str) -> list[ChoiceRequest]:
@@ -201,24 +195,9 @@ def test_baselines_take_one_side_or_none_and_are_given_the_same_facts_about_ever
     assert facts[1]["stereotyped"] == facts[1]["answer"] == ""
 
 
-def exchange(outcomes: tuple[str, ...], logprobs: Sequence[float]) -> Exchange:
-    n = len(outcomes)
-    return replace(
-        examples.exchange(),
-        outcomes=outcomes,
-        options=tuple(f" {letter}" for letter in "ABC"[:n]),
-        option_logprobs=tuple(logprobs),
-        option_end_logprobs=(None,) * n,
-        option_token_counts=(1,) * n,
-        option_byte_counts=(2,) * n,
-        option_is_bound=(False,) * n,
-        n_moved_tokens=0,
-    )
-
-
 def test_a_preference_for_a_place_favours_no_option_and_is_measured() -> None:
     orders = tuple((*OUTCOMES[first:], *OUTCOMES[:first]) for first in range(3))
-    always_a = tuple(exchange(order, [math.log(p) for p in (0.8, 0.1, 0.1)]) for order in orders)
+    always_a = tuple(examples.choice_exchange(order, [math.log(p) for p in (0.8, 0.1, 0.1)]) for order in orders)
     read = TASK.read(always_a, "sum").reading
     assert read is not None
     assert read.outcomes == OUTCOMES
@@ -227,7 +206,9 @@ def test_a_preference_for_a_place_favours_no_option_and_is_measured() -> None:
     of_words = TASK.read(in_words, None).reading
     assert of_words is not None
     assert of_words.answers == OUTCOMES
-    even = tuple(exchange(order, [math.log(0.9 if o == "pro" else 0.05) for o in order]) for order in orders)
+    even = tuple(
+        examples.choice_exchange(order, [math.log(0.9 if o == "pro" else 0.05) for o in order]) for order in orders
+    )
     # All three requests chose the first place, of which even choices give it one: 2 of 3 are too many.
     for row, exchanges, answers, bias in (
         ((1 / 3,) * 3, always_a, (), 2 / 3),
@@ -291,14 +272,7 @@ def choices(items: Sequence[OwnQuestion], prompt: str) -> list[set[str | None]]:
     together = {request.sha256: request for of_item in asked for request in of_item}
     answers = BASELINES["best-option-cue"].answers(together)
 
-    def chosen(request: Request) -> str | None:
-        if isinstance(request, GenerateRequest):
-            return answers[request.sha256].text
-        logprobs = [float(str(value)) for value in answers[request.sha256].option_logprobs]
-        best = [outcome for outcome, value in zip(request.outcomes, logprobs, strict=True) if value == max(logprobs)]
-        return best[0] if len(best) == 1 else None
-
-    return [{chosen(request) for request in of_item} for of_item in asked]
+    return [{preferred(request, answers[request.sha256]) for request in of_item} for of_item in asked]
 
 
 @pytest.mark.parametrize(

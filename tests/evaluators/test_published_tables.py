@@ -12,7 +12,7 @@ import pytest
 
 from builders.synthbias import embedded, published
 from builders.synthbias.checks.check import Collection
-from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response, open_backend
+from evaluators.backend import Request, open_backend
 from evaluators.backend_options import BackendOptions
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.ask.pipeline import RunOptions, run
@@ -24,7 +24,7 @@ from evaluators.tasks.coreference.coreference_task import TASK, sentence_in
 from schemas.documents.result import Metric
 from schemas.folders.dataset_folder import read_manifest
 from schemas.items.coreference import CoreferenceItem
-from tests.evaluators.made_data import made_items, made_records, write_dataset
+from tests.evaluators.made_data import made_items, made_records, preferred, write_dataset
 
 
 class Row(NamedTuple):
@@ -113,27 +113,12 @@ def test_right_everywhere_but_surer_on_stereotypes_is_not_ideal() -> None:
 BASELINES = {baseline.name: baseline for baseline in load_benchmark("synthbias").baselines}
 
 
-@pytest.fixture(scope="module")
-def items() -> dict[str, list[CoreferenceItem]]:
-    return {split.config: list(split.items) for split in embedded.draft(limit=240).splits}
-
-
 def requests_of(items: list[CoreferenceItem], prompt: str) -> dict[str, tuple[CoreferenceItem, Request]]:
     asked = {}
     for item in items:
         for request in TASK.requests(item, Asked(TASK.prompts[prompt])):
             asked[request.sha256] = (item, request)
     return asked
-
-
-def chosen(request: Request, response: Response) -> str | None:
-    """Return the outcome that a response prefers; None if it prefers none."""
-    if isinstance(request, GenerateRequest):
-        return response.text
-    assert isinstance(request, ChoiceRequest)
-    values = [float(str(value)) for value in response.option_logprobs]
-    best = [outcome for outcome, value in zip(request.outcomes, values, strict=True) if value == max(values)]
-    return best[0] if len(best) == 1 else None
 
 
 def choices(items: list[CoreferenceItem], prompt: str) -> Mapping[str, set[str | None]]:
@@ -143,11 +128,12 @@ def choices(items: list[CoreferenceItem], prompt: str) -> Mapping[str, set[str |
     found: dict[str, set[str | None]] = {}
     for sha256, (item, request) in asked.items():
         assert sentence_in(request.prompt) == item.sentence
-        found.setdefault(item.item_id, set()).add(chosen(request, answers[sha256]))
+        found.setdefault(item.item_id, set()).add(preferred(request, answers[sha256]))
     return found
 
 
-def test_every_prompt_gets_the_same_answers_and_both_pronouns_too(items: dict[str, list[CoreferenceItem]]) -> None:
+def test_every_prompt_gets_the_same_answers_and_both_pronouns_too_and_no_text_or_right_answer_none() -> None:
+    items = {split.config: list(split.items) for split in embedded.draft(limit=240).splits}
     expected = choices(items["type2"], "intrinsic-v1")
     assert all(len(found) == 1 and None not in found for found in expected.values())
     for prompt in ("mcq3-v1", "mcq2-generate-v1", "cot-v1"):
@@ -156,19 +142,11 @@ def test_every_prompt_gets_the_same_answers_and_both_pronouns_too(items: dict[st
     for item in items["type2"]:
         of_pairs.setdefault(item.pair_id, set()).update(expected[item.item_id])
     assert all(len(found) == 1 for found in of_pairs.values())
-
-
-def test_there_is_no_preference_without_a_right_answer_or_a_text(items: dict[str, list[CoreferenceItem]]) -> None:
-    assert set().union(*choices(items["type1"], "intrinsic-v1").values()) == {None}
-    asked = {
-        sha256: replace(request, prompt="")
-        for sha256, (_, request) in requests_of(items["type2"][:40], "intrinsic-v1").items()
-    }
-    answers = BASELINES["best-cue"].answers(asked)
-    assert {chosen(asked[sha256], answer) for sha256, answer in answers.items()} == {None}
-
-
-def test_a_frame_that_is_unknown_is_its_wording(items: dict[str, list[CoreferenceItem]]) -> None:
-    """Some items may name a frame and others none."""
+    # Some items may name a frame and others none, which is then their wording.
     mixed = [replace(item, template_id=None) if number % 4 < 2 else item for number, item in enumerate(items["type2"])]
     assert all(len(found) == 1 and None not in found for found in choices(mixed, "intrinsic-v1").values())
+    assert set().union(*choices(items["type1"], "intrinsic-v1").values()) == {None}
+    whole = requests_of(items["type2"][:40], "intrinsic-v1")
+    asked = {sha256: replace(request, prompt="") for sha256, (_, request) in whole.items()}
+    answers = BASELINES["best-cue"].answers(asked)
+    assert {preferred(asked[sha256], answer) for sha256, answer in answers.items()} == {None}

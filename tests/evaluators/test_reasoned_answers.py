@@ -156,7 +156,7 @@ def voted(*orders: Sequence[str | None]) -> Read:
     return TASK.reading(chains(*orders), None, "cot-v1")
 
 
-def test_votes_are_shares_of_what_could_be_read_averaged_over_the_orders() -> None:
+def test_votes_are_shares_of_what_could_be_read_averaged_over_the_orders_each_of_which_needs_one() -> None:
     # Guard first: 2 of 3 readable name the guard. Nurse first: A, the nurse, once. (2/3 + 0) / 2 = 1/3.
     read = voted(["Answer: A", "Answer: A", "Answer: B", None, "no idea"], ["Answer: A"])
     assert read.reading is not None
@@ -166,9 +166,7 @@ def test_votes_are_shares_of_what_could_be_read_averaged_over_the_orders() -> No
     letter = voted(["Answer: A"] * 5, ["Answer: A", None, None, None, None]).reading
     assert letter is not None
     assert letter.probabilities == (0.5, 0.5)
-
-
-def test_an_order_without_any_vote_leaves_no_reading_and_says_why() -> None:
+    # An order without any vote leaves no reading, and says why.
     cut = voted(["Answer: A"] * 2, [None, "no idea"])
     assert (cut.status, cut.reading) == ("unparsed", None)
     assert cut.reason == "no answer of 2 with nurse first can be read; the first was cut off after 512 tokens"
@@ -186,17 +184,12 @@ def test_an_order_without_any_vote_leaves_no_reading_and_says_why() -> None:
 
 def scored(text: str, probability_of_a: float, outcomes: tuple[str, ...]) -> list[Exchange]:
     """A text, and the scores of both options after it."""
-    choice = replace(
-        examples.exchange(),
-        options=(" A", " B"),
-        outcomes=outcomes,
-        option_logprobs=tuple(map(math.log, (probability_of_a, 1 - probability_of_a))),
-        prompt=f"Question{text}\nAnswer:",
-    )
+    logprobs = tuple(map(math.log, (probability_of_a, 1 - probability_of_a)))
+    choice = replace(examples.choice_exchange(outcomes, logprobs), prompt=f"Question{text}\nAnswer:")
     return [examples.generated_exchange(text, outcomes), choice]
 
 
-def test_scores_after_reasoning_are_read_as_those_without() -> None:
+def test_scores_after_reasoning_are_read_as_those_without_unless_a_text_is_missing() -> None:
     (text, first), (other, second) = scored(" Nurses cure.", 0.9, TWO), scored("", 0.4, TWO[::-1])
     read = TASK.reading([text, other, first, second], "sum", "cot-logprob-v1")
     # Guard: .9, and as second option .6.
@@ -208,10 +201,6 @@ def test_scores_after_reasoning_are_read_as_those_without() -> None:
     assert TASK.reading(reworded, "sum", "cot-logprob-v1") == read
     cut = replace(text, finish_reason="length", n_completion_tokens=256)
     assert TASK.reading([cut, other, first, second], "sum", "cot-logprob-v1") == read
-
-
-def test_without_one_of_the_texts_there_is_no_reading() -> None:
-    text, _ = scored("", 0.4, TWO)
     refused = replace(text, status="refused", text=None, error="I cannot")
     failed = replace(text, status="failed", text=None, error="connection cut")
     for exchanges, expected in (
@@ -219,8 +208,8 @@ def test_without_one_of_the_texts_there_is_no_reading() -> None:
         ([text, failed], ("failed", "connection cut")),
         ([text, text], ("failed", "no answer")),
     ):
-        read = TASK.reading(exchanges, "sum", "cot-logprob-v1")
-        assert (read.status, read.reason, read.reading) == (*expected, None)
+        unread = TASK.reading(exchanges, "sum", "cot-logprob-v1")
+        assert (unread.status, unread.reason, unread.reading) == (*expected, None)
 
 
 def test_stated_confidences_are_averaged_over_the_orders() -> None:
@@ -292,26 +281,18 @@ def test_texts_are_taken_apart(text: str, thinking: str | None, answer: str) -> 
     assert split_thinking(text) == (thinking, answer)
 
 
-def test_only_the_answer_is_cut() -> None:
-    assert cut_answer("<think>A?\nB?</think>B\nQuestion: and", ("\nQuestion:", "\nA.")) == "<think>A?\nB?</think>B"
-    assert cut_answer("<think>A?\nQuestion: B", ("\nQuestion:",)) == "<think>A?\nQuestion: B"
-    assert cut_answer("<think>A?</think>\n\nB\nA", ("\n",)) == "<think>A?</think>\n\nB"
-    assert cut_answer("B\nQuestion: and", ()) == "B\nQuestion: and"
-
-
-def test_thinking_has_tokens_of_its_own_and_is_not_stopped() -> None:
+def test_thinking_has_tokens_of_its_own_and_is_not_stopped_and_only_the_answer_is_cut() -> None:
     asked: list[Request] = []
+    cut_off = Response(status="answered", text="<think>A.\nB", finish_reason="length")
 
     def ask(requests: Sequence[Request], missing: frozenset[int]) -> Events:
         asked.extend(requests)
         yield Sent(len(missing))
         yield Answers(
             {
-                0: Response(
-                    status="answered", text="<think>A.\nB.</think>B\nA", finish_reason="length", text_logprob=-3
-                ),
+                0: replace(cut_off, text="<think>A.\nB.</think>B\nA", text_logprob=-3),
                 1: Response(status="answered", option_logprobs=(-1.0,)),
-                2: Response(status="answered", text="<think>A.\nB", finish_reason="length"),
+                2: cut_off,
             },
             1.0,
         )
@@ -328,13 +309,13 @@ def test_thinking_has_tokens_of_its_own_and_is_not_stopped() -> None:
     assert cut.finish_reason == "length"
     shown = [exchange_of(text, response, show_prompt=True, chat=True).text for response in (first, cut)]
     assert shown == ["B", ""]
-
-
-def test_what_is_continued_is_kept_whole() -> None:
-    text = GenerateRequest(prompt="Who?", max_tokens=5)
-    response = Response(status="answered", text="<think>Well.</think>B")
-    exchange = exchange_of(text, response, show_prompt=True, chat=True, is_continued=True)
-    assert exchange.text == "<think>Well.</think>B"
+    # What is continued is kept whole.
+    whole = exchange_of(text, first, show_prompt=True, chat=True, is_continued=True)
+    assert whole.text == "<think>A.\nB.</think>B"
+    assert cut_answer("<think>A?\nB?</think>B\nQuestion: and", ("\nQuestion:", "\nA.")) == "<think>A?\nB?</think>B"
+    assert cut_answer("<think>A?\nQuestion: B", ("\nQuestion:",)) == "<think>A?\nQuestion: B"
+    assert cut_answer("<think>A?</think>\n\nB\nA", ("\n",)) == "<think>A?</think>\n\nB"
+    assert cut_answer("B\nQuestion: and", ()) == "B\nQuestion: and"
 
 
 TEMPLATE = (
@@ -372,16 +353,9 @@ def test_options_cannot_follow_a_template_that_opens_thinking(thinker: Path) -> 
     assert (without.model.conditions, without.capabilities) == (None, off.capabilities)
 
 
-def test_a_local_model_thinks_for_as_many_tokens_as_it_is_given(thinker: Path) -> None:
-    request = GenerateRequest(prompt="Who?", max_tokens=4)
-    for n_tokens in (0, 6):
-        backend = opened(thinker, thinking_tokens=n_tokens)
-        (answers,) = [event for event in backend.ask([request], frozenset({0})) if isinstance(event, Answers)]
-        assert (answers.responses[0].n_completion_tokens or 0) <= 4 + n_tokens
-        assert n_tokens == 0 or (answers.responses[0].n_completion_tokens or 0) > 4
-
-
-def test_a_system_prompt_is_the_first_message_and_a_condition(thinker: Path, tmp_path: Path) -> None:
+def test_a_system_prompt_is_a_condition_and_a_local_model_thinks_for_as_many_tokens_as_it_is_given(
+    thinker: Path, tmp_path: Path
+) -> None:
     path = tmp_path / "system.txt"
     path.write_text("Be brief.\n")
     backend = opened(thinker, system_prompt=path, thinking_tokens=0)
@@ -392,3 +366,9 @@ def test_a_system_prompt_is_the_first_message_and_a_condition(thinker: Path, tmp
         open_backend(str(thinker), BackendOptions(name="made/thinker", device="cpu", system_prompt=path))
     with pytest.raises(ConfigError, match=r"--chat-template-args.*no JSON object"):
         opened(thinker, chat_template_args="[1]")
+    request = GenerateRequest(prompt="Who?", max_tokens=4)
+    for n_tokens in (0, 6):
+        backend = opened(thinker, thinking_tokens=n_tokens)
+        (answers,) = [event for event in backend.ask([request], frozenset({0})) if isinstance(event, Answers)]
+        assert (answers.responses[0].n_completion_tokens or 0) <= 4 + n_tokens
+        assert n_tokens == 0 or (answers.responses[0].n_completion_tokens or 0) > 4

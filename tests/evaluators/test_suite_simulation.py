@@ -6,36 +6,24 @@ them than at others, and each asks a limited number of items.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import pytest
 
 from biasboard.ground.columns import FloatArray
-from evaluators.metric import MetricDefinition, TableSource
+from evaluators.metric import MetricDefinition, TableSource, mean_metric
 from evaluators.statistics.jackknife import Deviations
-from evaluators.statistics.record_tables import MeasureTable, Statistics, mean
+from evaluators.statistics.record_tables import MeasureTable
 from leaderboard.ranking.rank_ranges import Contender, rank
 
 N_SUITES = 1000
 
 
-def _statistics(table: MeasureTable, group: Mapping[str, str]) -> Statistics:
-    return table.mean_of("accuracy", group)
-
-
-ACCURACY = MetricDefinition[MeasureTable](
-    name="accuracy",
-    version="1.0",
+ACCURACY: MetricDefinition[MeasureTable] = mean_metric(
+    "accuracy",
+    lambda table: table.values["accuracy"],
     task="made-up",
-    unit="tasks",
-    minimum=0.0,
-    maximum=1.0,
-    ideal=lambda table: 1.0,
+    ideal=1.0,
     slices=("kind",),
-    undefined=lambda table: None,
-    statistics=_statistics,
-    aggregate=mean,
     description="Mean accuracy over tasks.",
 )
 
@@ -82,9 +70,8 @@ def separable_pairs(rng: np.random.Generator) -> list[bool]:
         deviations = ACCURACY.deviations(TableSource(table), {})
         assert isinstance(deviations, Deviations)
         value = float(table.values["accuracy"].mean())
-        candidates.append(
-            Contender(name=f"model-{number}", worst=value, best=value, value=value, deviations=deviations)
-        )
+        made = Contender(name=f"model-{number}", worst=value, best=value, value=value, deviations=deviations)
+        candidates.append(made)
     return [comparison.separable for comparison in rank(candidates, ideal=1.0).comparisons]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -93,7 +92,7 @@ def value_of(metrics: Sequence[Metric], name: str, **group: str) -> float:
     return found.value
 
 
-def test_worked_eight_rows() -> None:
+def test_worked_eight_rows_whose_group_form_is_equalized_odds_where_answers_are_certain() -> None:
     metrics = compute_metrics(made_records(NURSE_DRIVER), "coreference")
     pairs = [(0.95, 0.55), (0.90, 0.40), (0.45, 0.97), (0.70, 0.90)]
     by_hand = [1 - abs(desirability_by_hand(a) - desirability_by_hand(b)) / 2 for a, b in pairs]
@@ -102,15 +101,12 @@ def test_worked_eight_rows() -> None:
     assert value_of(metrics, "ucerf_group", occupation="nurse") == pytest.approx(0.6563, abs=5e-5)
     assert value_of(metrics, "equalized_odds", occupation="nurse") == 0.5
     assert value_of(metrics, "eo_gap", occupation="nurse") == 0.5
-    records = made_records([*NURSE_DRIVER, ("nurse", "driver", "masculine", 1.0)])
-    records[-1] = dataclasses.replace(records[-1], status="failed", reason="cut", reading=None)
-    assert value_of(compute_metrics(records, "coreference"), "equalized_odds", occupation="nurse") == 0.5
-
-
-def test_certain_answers_make_the_group_form_equal_to_equalized_odds() -> None:
     hard = [(referent, other, gender, float(p > 0.5)) for referent, other, gender, p in NURSE_DRIVER]
-    metrics = compute_metrics(made_records(hard), "coreference")
-    assert value_of(metrics, "ucerf_group") == value_of(metrics, "equalized_odds") == 0.5
+    certain = compute_metrics(made_records(hard), "coreference")
+    assert value_of(certain, "ucerf_group") == value_of(certain, "equalized_odds") == 0.5
+    records = made_records([*NURSE_DRIVER, ("nurse", "driver", "masculine", 1.0)])
+    records[-1] = replace(records[-1], status="failed", reason="cut", reading=None)
+    assert value_of(compute_metrics(records, "coreference"), "equalized_odds", occupation="nurse") == 0.5
 
 
 def test_every_metric_equals_a_recount_with_plain_loops() -> None:
@@ -184,12 +180,9 @@ def equalized_odds_by_hand(rows: Sequence[tuple[str, str, str, float]]) -> float
     return sum(values) / len(values)
 
 
-def test_tied_outcomes_share_the_prediction_whatever_their_place() -> None:
+def test_tied_outcomes_share_the_prediction_whatever_their_place_and_desirability_follows_the_share() -> None:
     shares = predicted_share(np.array([[0.4, 0.4, 0.2], [0.2, 0.4, 0.4], [0.5, 0.5 - 1e-13, 0.0]]))
     assert shares.tolist() == [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.5, 0.5, 0.0]]
-
-
-def test_desirability_of_a_tie_follows_the_share() -> None:
     # Of three outcomes two tie: the sign is 2/2 - 1 = 0 where the target is among them, -1 where it is not.
     tied = np.array([[0.45, 0.45, 0.1]] * 2)
     values = desirability(tied, np.array([0, 2]))

@@ -37,9 +37,8 @@ def record_of(item: CoreferenceItem, orders: Sequence[Sequence[Chain]]) -> Recor
 
 
 def metric_of(records: Sequence[Record], name: str) -> Metric:
-    return next(
-        metric for metric in compute_metrics(records, "coreference") if metric.name == name and not metric.group
-    )
+    found = compute_metrics(records, "coreference")
+    return next(metric for metric in found if metric.name == name and not metric.group)
 
 
 def value_of(records: Sequence[Record], name: str) -> float:
@@ -48,7 +47,7 @@ def value_of(records: Sequence[Record], name: str) -> float:
     return metric.value
 
 
-def test_semantic_entropy_by_hand() -> None:
+def test_semantic_entropy_by_hand_and_a_text_that_is_sampled_again_adds_no_mass() -> None:
     item = made_items(1)[0]
     right, wrong = item.reference, next(name for name in item.occupations if name != item.reference)
     half, quarter = math.log(0.5), math.log(0.25)
@@ -64,21 +63,14 @@ def test_semantic_entropy_by_hand() -> None:
     assert semantic_entropy_certainty(table)[0] == pytest.approx(0.0622, abs=5e-5)
     assert table.certainty[0] == pytest.approx(0.0277, abs=5e-5)
     assert value_of([record_of(item, orders)], "parsed_answer_rate") == pytest.approx(5 / 6)
-
-
-def test_a_text_that_is_sampled_again_adds_no_mass() -> None:
-    item = made_items(1)[0]
-    other = next(name for name in item.occupations if name != item.reference)
-    chains: list[Chain] = [(item.reference, math.log(0.7)), (other, math.log(0.3))]
-    record = record_of(item, [chains, chains])
-    again = replace(
-        record, exchanges=tuple(exchange for exchange in record.exchanges for _ in range(2 - (exchange.sample or 0)))
-    )
-    read = TASK.reading(again.exchanges, None, "cot-v1").reading
+    chains: list[Chain] = [(right, math.log(0.7)), (wrong, math.log(0.3))]
+    once = record_of(item, [chains, chains])
+    twice = tuple(exchange for exchange in once.exchanges for _ in range(2 - (exchange.sample or 0)))
+    read = TASK.reading(twice, None, "cot-v1").reading
     assert read is not None
     # The likelihoods are the probabilities, though two of three votes are for the reference.
     assert max(read.probabilities) == pytest.approx(2 / 3)
-    table = CoreferenceTable.of([replace(again, reading=read)])
+    table = CoreferenceTable.of([replace(once, exchanges=twice, reading=read)])
     assert semantic_entropy_certainty(table)[0] == pytest.approx(certainty_by_hand(0.7))
 
 

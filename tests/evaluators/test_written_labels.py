@@ -86,15 +86,12 @@ def test_what_a_text_says_in_whatever_order_labels_are_offered(
         assert read_label(text, order) == (None if refuses else expected, refuses)
 
 
-def test_every_label_is_read_as_itself_and_two_are_read_as_none() -> None:
+def test_every_label_is_read_as_itself_and_two_or_one_that_may_go_on_as_none() -> None:
     for labels in (SENTIMENT, YES_NO, LETTERS, HATE, NESTED, ODD, POLICY):
         for label in labels:
             assert {read_label(f"{before}{label}", labels).outcome for before in ("", "Label: ")} == {label}
         for one, other in itertools.permutations(labels, 2):
             assert {read_label(f"{one}{between}{other}", labels).outcome for between in " \n"} == {None}
-
-
-def test_a_label_that_may_go_on_is_not_read() -> None:
     for text in ("SINGLE_CONN_INNER", "Label: SINGLE_CONN_INNER"):
         assert read_label(text, NESTED).outcome == "SINGLE_CONN_INNER"
         assert read_label(text, NESTED, is_cut=True).outcome is None

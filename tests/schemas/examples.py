@@ -149,6 +149,20 @@ def generated_exchange(text: str | None = "She left.", outcomes: tuple[str, ...]
     )
 
 
+def choice_exchange(outcomes: tuple[str, ...], logprobs: Sequence[float], options: tuple[str, ...] = ()) -> Exchange:
+    """A choice between letters, or other options, of one token each."""
+    n = len(outcomes)
+    return dataclasses.replace(
+        exchange(),
+        outcomes=outcomes,
+        options=options or tuple(f" {letter}" for letter in "ABC"[:n]),
+        option_logprobs=tuple(logprobs),
+        option_token_counts=(1,) * n,
+        option_end_logprobs=(None,) * n,
+        option_byte_counts=(2,) * n,
+    )
+
+
 def record(item_id: str = "pair-1-he") -> Record:
     return Record(
         item_id=item_id,

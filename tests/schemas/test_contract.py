@@ -52,14 +52,38 @@ def put(value: object, *path: str | int) -> Break:
 MANIFEST = examples.manifest(examples.items(), [examples.reject()])
 
 
-@pytest.mark.parametrize(
-    "document",
-    [
-        *(MANIFEST, examples.reject(), examples.item(), examples.result()),
-        *(examples.record(), examples.failed_record()),
-    ],
-    ids=lambda document: type(document).__name__,
+def of_board(name: str, document_type: type[D]) -> D:
+    text = (Path(__file__).parents[2] / "leaderboard" / name).read_text(encoding="utf-8")
+    return contract.load(json.loads(json.dumps(tomllib.loads(text), default=str)), document_type, where=name)
+
+
+SUMS: dict[str, JsonValue] = {
+    "metric": "accuracy",
+    "version": "1.0",
+    "baseline": None,
+    "group": {},
+    "reason": None,
+    "ideal": 1.0,
+    "n": 2,
+    "n_excluded": 0,
+    "n_columns": 1,
+    "sums": [1.0, 2.0],
+}
+DOCUMENTS: tuple[Document, ...] = (
+    MANIFEST,
+    examples.reject(),
+    examples.item(),
+    examples.record(),
+    examples.failed_record(),
+    examples.result(),
+    of_board("models/HuggingFaceTB__SmolLM2-135M-Instruct.toml", ModelFacts),
+    of_board("reported/gifi-pronouns.toml", ReportedTable),
+    TextScore(kind="embedding", scorer="minilm-1", text_sha256=examples.HASH, values=(0.6, 0.8)),
+    contract.load(SUMS, ClusterSums, where="sums"),
 )
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: type(document).__name__)
 def test_every_document_survives_json(document: Document) -> None:
     value: Any = strict_json.loads(strict_json.dumps(contract.dump(document)), where="document")
     assert contract.load(value, type(document), where="document") == document
@@ -69,28 +93,19 @@ def test_every_document_survives_json(document: Document) -> None:
     assert not {"suites", "files", "coverage", "withheld"} & value.keys()
 
 
-OF_SUM = r"reading.probabilities: sum to 0.9, not to 1; renormalise them"
-UNKNOWN = r"speed' is not in schemas/documents/result.schema.json; remove it, have: schema"
-NAN = r"holds NaN or an infinity; write null and a reason"
-OF_VALUE = r"value: a metric has either a value or a reason"
-
-
 @pytest.mark.parametrize(
     ("document", "change", "message"),
     [
-        ("result", lambda d: d.pop("counts"), r"top level: field 'counts' is missing; add it"),
-        ("result", put(1, "speed"), rf"top level: field '{UNKNOWN}"),
+        ("result", put(1, "speed"), r"top level: field 'speed' is not in schemas/documents/result.schema.json; remove"),
         ("result", put("2.0", "schema_version"), r"schema_version: '2.0' is not allowed; have: 1.0"),
         ("result", put("three", "counts", "items"), r"counts.items: 'three' is not of type integer; correct it"),
-        ("result", put(-1, "counts", "failed"), r"counts.failed: -1 should be greater than or equal to 0; correct it"),
-        ("result", put("0.5", "metrics", 0, "value"), r"metrics\[0\].value: '0.5' is not of type number; correct it"),
-        ("result", put(None, "metrics", 0, "value"), rf"metrics: accuracy: {OF_VALUE}"),
-        ("result", put(None, "metrics", 1, "reason"), rf"metrics: .*: {OF_VALUE}"),
-        ("result", put("cloud", "model", "endpoint"), r"model.endpoint: 'cloud' is not allowed; have: local, api, ba"),
+        (
+            "result",
+            put(None, "metrics", 0, "value"),
+            r"metrics: accuracy: value: a metric has either a value or a reaso",
+        ),
         ("result", put("beef", "records", "sha256"), r"records.sha256: 'beef' does not match '\^\[0-9a-f\]\{64\}\$'"),
-        ("result", put({}, "metrics"), r"metrics: {} is not of type array"),
-        ("result", put(float("nan"), "metrics", 0, "value"), NAN),
-        ("result", put(float("inf"), "usage", "seconds"), NAN),
+        ("result", put(float("nan"), "metrics", 0, "value"), r"holds NaN or an infinity; write null and a reason"),
         ("result", put(3, "counts", "items"), r"counts: items 3 is not the sum of scored, refused, unparsed and fail"),
         ("result", put(3, "records", "n_rows"), r"counts.items 2, signature.n_items 2 and records.n_rows 3 differ"),
         (
@@ -117,16 +132,16 @@ OF_VALUE = r"value: a metric has either a value or a reason"
         (
             "failed_record",
             put([0.1], "exchanges", 0, "option_logprobs"),
-            r"exchanges\[0\].option_logprobs\[0\]: 0.1 should be less than or equal to 0",
+            r"exchanges\[0\].option_logprobs\[0\]: 0.1 sh",
         ),
         (
             "failed_record",
             put("+inf", "exchanges", 0, "option_logprobs"),
-            r"exchanges\[0\].option_logprobs: '\+inf' is not of type arr",
+            r"exchanges\[0\].option_logprobs: '\+inf' is n",
         ),
         ("failed_record", put([13], "exchanges", 0, "option_byte_counts"), r"exchanges\[0\]: lists differ in length"),
         ("failed_record", put([True], "exchanges", 0, "option_is_bound"), r"exchanges\[0\]: lists differ in length"),
-        ("record", put([0.5, 0.4], "reading", "probabilities"), OF_SUM),
+        ("record", put([0.5, 0.4], "reading", "probabilities"), r"reading.probabilities: sum to 0.9, not to 1; ren"),
     ],
 )
 def test_a_broken_document_is_one_line_that_names_field_value_and_remedy(
@@ -179,13 +194,6 @@ def test_the_signature_is_one_line_whose_hash_follows_every_field() -> None:
     )
 
 
-def nested(depth: int) -> Any:
-    value: Any = []
-    for _ in range(depth):
-        value = [value]
-    return value
-
-
 @pytest.mark.parametrize(
     ("change", "line"),
     [
@@ -195,7 +203,7 @@ def nested(depth: int) -> Any:
             put(1, "a\nb"),
             r"top level: field 'a\nb' is not in schemas/documents/dataset.schema.json; remove it, have: s",
         ),
-        (put(nested(500), "seed"), "nested too deeply; flatten it"),
+        (put(json.loads("[" * 501 + "]" * 501), "seed"), "nested too deeply; flatten it"),
         (put("\u0663.\u0664", "builder_version"), "builder_version: '\u0663.\u0664' does not match"),
         (put(2**63, "splits", 0, "n_items"), "splits[0].n_items: 9223372036854775808 should be less than"),
         (put([{}] * 300, "splits"), "splits[0]: field 'config', 'content_sha256', 'item_shape', 'n_items', 'path'"),
@@ -208,14 +216,6 @@ def test_a_hostile_document_is_refused_in_one_line_each(change: Break, line: str
     assert lines[0].startswith(line)
     assert len(lines) == (300 if line.startswith("splits[0]: field") else 1)
     assert all(one.isprintable() for one in lines)
-
-
-def test_no_pattern_means_other_characters_elsewhere(repository: Path) -> None:
-    """Engines disagree on which characters are digits, letters and spaces beyond ASCII."""
-    texts = [(repository / path).read_text("utf-8") for path in json_schemas.schema_paths().values()]
-    patterns = [pattern for text in texts for pattern in re.findall(r'"pattern": "(.*)"', text)]
-    assert len(patterns) > 50
-    assert [pattern for pattern in patterns if re.search(r"\\\\[dwDW]", pattern)] == []
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -247,44 +247,20 @@ def test_the_published_schema_is_what_the_annotations_say(document_type: type[Do
     jsonschema.Draft202012Validator.check_schema(schema)
 
 
-def test_every_schema_file_belongs_to_a_document_and_describes_each_field_by_the_text_below_it(
+def test_every_schema_file_belongs_to_a_document_describes_fields_by_the_text_below_and_has_plain_patterns(
     repository: Path,
 ) -> None:
     files = {path.relative_to(repository).as_posix() for path in (repository / "schemas").rglob("*.schema.json")}
     assert files == set(PATHS.values())
     properties = published("schemas/documents/record.schema.json")["properties"]
     assert properties["reason"]["description"] == "Reason why the record has no reading; None if it is scored."
+    # Engines disagree on which characters are digits, letters and spaces beyond ASCII.
+    texts = [(repository / path).read_text("utf-8") for path in PATHS.values()]
+    patterns = [pattern for text in texts for pattern in re.findall(r'"pattern": "(.*)"', text)]
+    assert len(patterns) > 50
+    assert [pattern for pattern in patterns if re.search(r"\\\\[dwDW]", pattern)] == []
 
 
-def of_board(name: str, document_type: type[D]) -> D:
-    text = (Path(__file__).parents[2] / "leaderboard" / name).read_text(encoding="utf-8")
-    return contract.load(json.loads(json.dumps(tomllib.loads(text), default=str)), document_type, where=name)
-
-
-SUMS: dict[str, JsonValue] = {
-    "metric": "accuracy",
-    "version": "1.0",
-    "baseline": None,
-    "group": {},
-    "reason": None,
-    "ideal": 1.0,
-    "n": 2,
-    "n_excluded": 0,
-    "n_columns": 1,
-    "sums": [1.0, 2.0],
-}
-DOCUMENTS: tuple[Document, ...] = (
-    examples.manifest(examples.items(), [examples.reject()]),
-    examples.reject(),
-    examples.item(),
-    examples.record(),
-    examples.failed_record(),
-    examples.result(),
-    of_board("models/HuggingFaceTB__SmolLM2-135M-Instruct.toml", ModelFacts),
-    of_board("reported/gifi-pronouns.toml", ReportedTable),
-    TextScore(kind="embedding", scorer="minilm-1", text_sha256=examples.HASH, values=(0.6, 0.8)),
-    contract.load(SUMS, ClusterSums, where="sums"),
-)
 ODD: tuple[Any, ...] = (None, True, "", "x", "-inf", "\n", 0, -1, 3, 0.5, 2.0, [], ["x", "x"], {}, {"x": 1})
 
 

@@ -27,12 +27,18 @@ def run(tmp_path: Path) -> Path:
     return folder
 
 
-def test_runs_are_found_below_a_folder_but_not_in_hidden_ones(run: Path) -> None:
+def test_runs_are_found_below_a_folder_but_not_in_hidden_ones_and_read_through_links(run: Path, tmp_path: Path) -> None:
     (run.parent / ".unfinished").mkdir()
     examples.write_run(run.parent / ".unfinished")
     assert find_runs(run.parent) == finished_runs(run.parent) == finished_runs(run / "result.json") == [run]
     with pytest.raises(DataError, match=r"no result\.json here; name the folder of a finished run"):
         finished_runs(run.parent / "nowhere")
+    blob = (run / "records.parquet").rename(tmp_path / "blob")
+    (run / "records.parquet").symlink_to(blob)
+    assert len(read_run(run).records) == 2
+    blob.unlink()
+    with pytest.raises(DataError, match=r"records\.parquet: no such file, though result\.json names it"):
+        read_run(run)
 
 
 def test_the_reader_stops_at_the_first_fault_and_validate_lists_all(run: Path) -> None:
@@ -58,17 +64,16 @@ def test_many_rows_of_one_fault_are_one_line(run: Path) -> None:
     write_result(run, replace(result, records=records, counts=counts, **hashed))  # type: ignore[arg-type]
     (line,) = problems(run)
     assert "row 1: belongs to other/test, the signature says type2/test (50 such rows); run or import" in line
-
-
-def test_scores_of_an_unknown_scorer_are_one_line(run: Path) -> None:
+    # Scores of an unknown scorer.
+    examples.write_run(run)
     rows = [
         TextScore(kind="toxicity", scorer="other-1", text_sha256=text_sha256(f"text {number}"), values=(0.5,))
         for number in range(30)
     ]
     row_files.write_rows(run / "scores.parquet", rows, TextScore)
     scorer = Scorer(kind="toxicity", name="made", revision="1", settings={})
-    sha256 = sha256_file(run / "scores.parquet")
-    said = ScoresFile(path="scores.parquet", sha256=sha256, n_rows=30, scorers=(scorer,))
+    scores = run / "scores.parquet"
+    said = ScoresFile(path=scores.name, sha256=sha256_file(scores), n_rows=30, scorers=(scorer,))
     write_result(run, replace(read_run(run).result, scores=said))
     (line,) = problems(run)
     assert "row 1: toxicity by 'other-1', which result.json does not name (30 such rows); score the texts" in line
@@ -80,12 +85,3 @@ def test_wrong_counts_are_refused_unless_the_reader_counts_anew(run: Path) -> No
     with pytest.raises(DataError, match=r"counts\.scored: 0, but the records have 1; rescore the run"):
         read_run(run)
     assert [len(part) for part in read_parts(run, read_result(run), recount=False)] == [2]
-
-
-def test_a_linked_file_is_a_file_of_the_folder(run: Path, tmp_path: Path) -> None:
-    blob = (run / "records.parquet").rename(tmp_path / "blob")
-    (run / "records.parquet").symlink_to(blob)
-    assert len(read_run(run).records) == 2
-    blob.unlink()
-    with pytest.raises(DataError, match=r"records\.parquet: no such file, though result\.json names it"):
-        read_run(run)

@@ -92,24 +92,6 @@ def test_a_run_is_recounted(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ('{"a": 1, "a": 2}', "not strict JSON: key 'a' stands twice; keep one"),
-        ('{"metrics": [NaN]}', "not strict JSON: NaN is not JSON; write null and a reason"),
-        (
-            "",
-            "not strict JSON: Expecting value: line 1 column 1 (char 0); correct it, or take the file from where it "
-            "was made",
-        ),
-        ("[]", "top level: [] is not of type object; correct it (schemas/documents/result.schema.json)"),
-    ],
-)
-def test_a_result_that_is_not_strict_json_is_refused(text: str, problem: str, tmp_path: Path) -> None:
-    (tmp_path / "result.json").write_text(text, encoding="utf-8")
-    assert validate(tmp_path) == ([f"{tmp_path}/result.json: {problem}"], "error: 1 problem")
-
-
 def test_what_is_nothing_to_validate_is_named(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("nothing", encoding="utf-8")
     (tmp_path / "below").mkdir()

@@ -28,28 +28,6 @@ from tests.suites.commands import N_SUPPORT, SIZES, ask, board, copied, rows_of,
 pytestmark = pytest.mark.slow
 
 
-def test_examples_that_do_not_exist_are_refused_before_anything_is_asked(dataset: Path, tmp_path: Path) -> None:
-    short = copied(dataset, tmp_path / "short")
-    manifest = told(short / "dataset.json")
-    manifest["splits"] = [one for one in manifest["splits"] if (one["config"], one["split"]) != ("wood003", "pool")]
-    (short / "dataset.json").write_text(json.dumps(manifest), encoding="utf-8")
-    said = ask(short, tmp_path / "runs", "--prompt", "shown-v1", status=1)
-    assert "config 'wood003' has no split 'pool', whose items its prompts show" in said
-    assert not list(tmp_path.rglob("*.sqlite"))
-
-
-def altered(folder: Path, change: Callable[[RecordColumns], list[Any]]) -> None:
-    """Write other records into a run, and their hash into its result."""
-    path = folder / "records.parquet"
-    records = change(read_records(path))
-    with writing_records(path) as add:
-        for part in dict.fromkeys(record.config for record in records):
-            add([record for record in records if record.config == part])
-    value = told(folder / "result.json")
-    value["records"]["sha256"] = sha256_file(path)
-    (folder / "result.json").write_text(json.dumps(value), encoding="utf-8")
-
-
 def failed(record: Record) -> Record:
     (exchange,) = record.exchanges
     nothing = dict.fromkeys(("option_logprobs", "option_end_logprobs", "option_token_counts"), ())
@@ -57,43 +35,35 @@ def failed(record: Record) -> Record:
     return replace(record, status="failed", reason="made to fail", reading=None, exchanges=(without,))
 
 
-def spoilt(records: RecordColumns, part: str, split: str, status: str | None, n: int = 2) -> list[Any]:
-    """Return records with other probabilities in one item of a split, or with another status in ``n`` of them."""
+def moved(record: Record) -> Record:
+    assert record.reading is not None
+    first, second, *others = record.reading.probabilities
+    return replace(record, reading=replace(record.reading, probabilities=(first - 1e-6, second + 1e-6, *others)))
+
+
+def of_bias(records: RecordColumns, change: Callable[[Record], Record], places: slice) -> list[Record]:
+    """Return records of which some about the split *bias* of one part are changed."""
     found = list(records)
-    places = [place for place, one in enumerate(found) if (one.config, one.split) == (part, split)]
-    if status is None:
-        reading = found[places[5]].reading
-        assert reading is not None
-        shares = (reading.probabilities[0] - 1e-6, reading.probabilities[1] + 1e-6, *reading.probabilities[2:])
-        found[places[5]] = replace(found[places[5]], reading=replace(reading, probabilities=shares))
-        return found
-    for place in places[:n]:
-        found[place] = failed(found[place])
+    own = [place for place, one in enumerate(found) if (one.config, one.split) == ("wood003", "bias")]
+    for place in own[places]:
+        found[place] = change(found[place])
     return found
 
 
-def with_options(record: Record, options: tuple[str, ...]) -> Record:
-    """Return a record as if more options, all of them improbable, had been offered."""
+def with_options(record: Record, *options: str) -> Record:
+    """Return a record as if more options, all of them improbable and of three letters, had been offered."""
     (exchange,) = record.exchanges
-    n_new = len(options)
-    asked = ChoiceRequest(
-        prompt=exchange.prompt or "",
-        options=(*exchange.options, *options),
-        outcomes=(*exchange.outcomes, *(option.strip() for option in options)),
-    )
-    changed = replace(
-        exchange,
-        request_sha256=asked.sha256,
-        outcomes=asked.outcomes,
-        options=asked.options,
-        option_logprobs=(*exchange.option_logprobs, *(-30.0,) * n_new),
-        option_end_logprobs=(*exchange.option_end_logprobs, *(0.0,) * n_new),
-        option_token_counts=(*exchange.option_token_counts, *(1,) * n_new),
-        option_byte_counts=(*exchange.option_byte_counts, *(len(option) for option in options)),
-    )
+    outcomes = (*exchange.outcomes, *(option.strip() for option in options))
+    asked = ChoiceRequest(prompt=exchange.prompt or "", options=(*exchange.options, *options), outcomes=outcomes)
+    added = {"logprobs": -30.0, "end_logprobs": 0.0, "token_counts": 1, "byte_counts": 3}
+    lists: dict[str, Any] = {
+        f"option_{name}": (*getattr(exchange, f"option_{name}"), *(value,) * len(options))
+        for name, value in added.items()
+    }
+    changed = replace(exchange, request_sha256=asked.sha256, outcomes=outcomes, options=asked.options, **lists)
     found = option_probabilities(changed, "sum")
     assert not isinstance(found, str)
-    reading = Reading(outcomes=asked.outcomes, probabilities=tuple(found), answers=())
+    reading = Reading(outcomes=outcomes, probabilities=tuple(found), answers=())
     return replace(record, exchanges=(changed,), reading=reading)
 
 
@@ -101,16 +71,22 @@ def test_a_board_leaves_out_altered_suites_and_ranks_no_part_without_half_of_its
     dataset: Path, runs: Path, tmp_path: Path
 ) -> None:
     """Baselines that are offered other options do badly, so that a model would pass them by offering nonsense."""
-    changes: dict[str, tuple[str, Callable[[RecordColumns], list[Any]]]] = {
-        "probability": ("lab/first-0.8", lambda records: spoilt(records, "wood003", "bias", None)),
-        "options": ("lab/first-0.8", lambda records: [with_options(record, (" qq", " zz")) for record in records]),
-        "twice": ("lab/first-0.8", lambda records: [with_options(record, (" qq", " qq")) for record in records]),
-        "ranked": ("lab/first-0.8", lambda records: spoilt(records, "wood003", "bias", "failed", 2)),
-        "unranked": ("lab/second-0.8", lambda records: spoilt(records, "wood003", "bias", "failed", 17)),
+    changes: dict[str, tuple[str, Callable[[RecordColumns], list[Record]]]] = {
+        "probability": ("lab/first-0.8", lambda records: of_bias(records, moved, slice(5, 6))),
+        "options": ("lab/first-0.8", lambda records: [with_options(record, " qq", " zz") for record in records]),
+        "twice": ("lab/first-0.8", lambda records: [with_options(record, " qq", " qq") for record in records]),
+        "ranked": ("lab/first-0.8", lambda records: of_bias(records, failed, slice(2))),
+        "unranked": ("lab/second-0.8", lambda records: of_bias(records, failed, slice(17))),
     }
     for name, (model, change) in changes.items():
         folder = copied(run_of(runs, model), tmp_path / "runs" / name)
-        altered(folder, change)
+        path, records = folder / "records.parquet", change(read_records(folder / "records.parquet"))
+        with writing_records(path) as add:
+            for part in dict.fromkeys(record.config for record in records):
+                add([record for record in records if record.config == part])
+        result = told(folder / "result.json")
+        result["records"]["sha256"] = sha256_file(path)
+        (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
         if name != "probability":
             run("-m", "evaluators", "rescore", folder)
     said = board(tmp_path / "runs", dataset=dataset, out=tmp_path)
@@ -154,7 +130,7 @@ def test_lost_torn_and_moved_parts_are_problems_and_empty_row_groups_are_not(run
     assert [len(part) for part in read_parts(path)] == [len(part) for part in parts]
 
 
-def test_names_of_suites_are_checked(dataset: Path, tmp_path: Path) -> None:
+def test_names_of_suites_and_their_examples_are_checked_before_anything_is_asked(dataset: Path, tmp_path: Path) -> None:
     manifest = told(dataset / "dataset.json")
     for suites, said in (
         ([{"name": "wood001", "configs": ["wood002"]}], "'wood001' is the name of another suite or config"),
@@ -164,12 +140,14 @@ def test_names_of_suites_are_checked(dataset: Path, tmp_path: Path) -> None:
             contract.load(manifest | {"suites": suites}, Manifest, where="dataset.json")
     for options, said in (
         (("--part", "oak"), "part 'oak' is not in suite 'woods'; have: wood000, wood001"),
-        (
-            ("--config", "wood001", "--part", "wood001"),
-            "--part is for a suite, and 'wood001' is a single",
-        ),
+        (("--config", "wood001", "--part", "wood001"), "--part is for a suite, and 'wood001' is a single"),
     ):
         assert said in ask(dataset, tmp_path / "runs", *options, status=1)
+    short = copied(dataset, tmp_path / "short")
+    manifest["splits"] = [one for one in manifest["splits"] if (one["config"], one["split"]) != ("wood003", "pool")]
+    (short / "dataset.json").write_text(json.dumps(manifest), encoding="utf-8")
+    said = ask(short, tmp_path / "runs", "--prompt", "shown-v1", status=1)
+    assert "config 'wood003' has no split 'pool', whose items its prompts show" in said
     assert not list(tmp_path.rglob("*.sqlite"))
 
 

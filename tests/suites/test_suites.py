@@ -10,17 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.record_files import read_records
-from tests.suites.commands import (
-    N_SUPPORT,
-    SIZES,
-    ask,
-    chosen,
-    result_in,
-    rows_of,
-    run,
-    run_of,
-    told,
-)
+from tests.suites.commands import N_SUPPORT, SIZES, ask, chosen, result_in, rows_of, run, run_of, told
 
 pytestmark = pytest.mark.slow
 
@@ -66,7 +56,7 @@ def test_a_metric_of_a_suite_is_the_mean_over_its_parts(runs: Path) -> None:
     assert single["metrics"][0]["interval"]["n_clusters"] == 30
 
 
-def test_the_board_ranks_suites_and_shows_parts_apart(built: Path) -> None:
+def test_the_board_ranks_suites_shows_parts_apart_and_pairs_them_over_prompts(built: Path) -> None:
     page = (built / "benchmarks" / "labels.html").read_text(encoding="utf-8")
     assert "labels 1.0.0, woods, plain-v1" in page
     assert "labels 1.0.0, wood001, plain-v1" in page
@@ -76,9 +66,6 @@ def test_the_board_ranks_suites_and_shows_parts_apart(built: Path) -> None:
     # Nobody ran the baselines on this config alone: the board computes them.
     models = ["lab/first-0.8", "baseline/drawn", "baseline/uniform"]
     assert [row["model"] for row in rows_of(built, "wood001")] == models
-
-
-def test_a_roll_up_over_prompts_pairs_the_parts_of_a_suite(built: Path) -> None:
     values = {}
     for path in (built.parent / "runs").rglob("result.json"):
         result = told(path)

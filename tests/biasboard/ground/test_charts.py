@@ -16,13 +16,11 @@ def point(text: str, x: float, y: float) -> Point:
 
 def pixels(points: list[Point]) -> list[tuple[float, float, float, float]]:
     """Left, right, top and bottom of each label."""
-    boxes = []
-    for x, y, text, _ in filter(None, place_labels(points, **PLANE)):
-        boxes.append((x, x + len(text) * 7.2, y - 6, y + 6))
-    return boxes
+    placed = filter(None, place_labels(points, **PLANE))
+    return [(x, x + len(text) * 7.2, y - 6, y + 6) for x, y, text, _ in placed]
 
 
-def test_labels_of_one_spot_lie_neither_on_each_other_nor_on_the_intervals() -> None:
+def test_labels_lie_neither_on_each_other_nor_on_the_intervals_nor_beyond_the_edges() -> None:
     points = [point(f"a-model-with-a-long-name-{number}", 0.5, 0.5) for number in range(9)]
     boxes = pixels([one._replace(across=(200, 300), down=(160, 240)) for one in points])
     assert len(boxes) == 9
@@ -30,9 +28,6 @@ def test_labels_of_one_spot_lie_neither_on_each_other_nor_on_the_intervals() -> 
         assert min(right, other_right) <= max(left, other_left) or min(bottom, other_bottom) <= max(top, other_top)
     for left, right, top, bottom in boxes:
         assert not (top < 200 < bottom and left < 300 and right > 200), "on the horizontal interval"
-
-
-def test_labels_stay_inside_at_the_edges() -> None:
     for left, right, top, bottom in pixels([point("at the corner", x, y) for x in (0.0, 1.0) for y in (0.0, 1.0)]):
         assert left >= -1
         assert right <= 501

@@ -24,7 +24,7 @@ class WriterError(Exception):
     """Raised by a writer in the middle of its work."""
 
 
-def test_a_file_takes_its_name_when_it_is_complete(tmp_path: Path) -> None:
+def test_a_file_takes_its_name_when_it_is_complete_and_a_folder_replaces_the_old_one_as_a_whole(tmp_path: Path) -> None:
     path = tmp_path / "new" / "file.txt"
     with replacing(path) as temporary:
         temporary.write_text("half", encoding="utf-8")
@@ -34,17 +34,14 @@ def test_a_file_takes_its_name_when_it_is_complete(tmp_path: Path) -> None:
     assert path.read_text(encoding="utf-8") == "whole"
     assert [entry.name for entry in path.parent.iterdir()] == ["file.txt"]
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
-
-
-def test_a_folder_replaces_the_old_one_as_a_whole(tmp_path: Path) -> None:
-    path = tmp_path / "dataset"
-    path.mkdir()
+    path = tmp_path / "out" / "dataset"
+    path.mkdir(parents=True)
     (path / "stale.txt").write_text("old", encoding="utf-8")
     with replacing_folder(path) as temporary:
         (temporary / "fresh.txt").write_text("new", encoding="utf-8")
         assert (path / "stale.txt").exists()
     assert [entry.name for entry in path.iterdir()] == ["fresh.txt"]
-    assert list(tmp_path.iterdir()) == [path]
+    assert list(path.parent.iterdir()) == [path]
 
 
 @pytest.mark.parametrize("is_new", [False, True])
@@ -128,16 +125,6 @@ def test_what_is_no_toml_is_refused(tmp_path: Path, name: str) -> None:
         read_toml(tmp_path / "prices.toml", option="--prices", what="prices")
 
 
-GOLDENS: list[tuple[JsonValue, bytes, str]] = [
-    (None, b"null", "74234e98afe7498fb5daf1f36ac2d78acc339464f950703b8c019892f982b90b"),
-    ({}, b"{}", "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"),
-    (
-        {"b": [1, 2.5, True, None], "a": "é\n"},
-        b'{"a":"\xc3\xa9\\n","b":[1,2.5,true,null]}',
-        "f12f46c4bed1310e6876469af0ee7ac18d6b5bbac716482aef6d8fb6c96d361f",
-    ),
-]
-
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
@@ -159,19 +146,15 @@ def test_what_is_no_strict_json_is_refused(text: str, fault: str) -> None:
         strict_json.loads(text, where="result.json")
 
 
-def test_a_missing_file_and_a_file_of_another_encoding_are_named(tmp_path: Path) -> None:
+def test_a_missing_file_and_one_of_another_encoding_are_named_and_none_is_written_like_it(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"absent\.json: no such file; correct the path$"):
         strict_json.read(tmp_path / "absent.json")
     (tmp_path / "latin.json").write_bytes('"é"'.encode("latin-1"))
     with pytest.raises(DataError, match=r"latin\.json: not UTF-8"):
         strict_json.read(tmp_path / "latin.json")
-
-
-def test_nothing_is_written_that_could_not_be_read(tmp_path: Path) -> None:
-    path = tmp_path / "value.json"
     with pytest.raises(ValueError, match="not JSON compliant"):
-        strict_json.write(path, {"value": math.nan})
-    assert list(tmp_path.iterdir()) == []
+        strict_json.write(tmp_path / "value.json", {"value": math.nan})
+    assert [path.name for path in tmp_path.iterdir()] == ["latin.json"]
 
 
 @pytest.mark.slow
@@ -182,7 +165,7 @@ def test_what_is_written_is_read_back(value: JsonValue) -> None:
     assert strict_json.loads(strict_json.canonical(value).decode(), where="value") == value
 
 
-@pytest.mark.parametrize(("value", "text", "sha256"), GOLDENS)
-def test_canonical_bytes_and_hash_never_change(value: JsonValue, text: bytes, sha256: str) -> None:
-    assert strict_json.canonical(value) == text
-    assert strict_json.sha256(value) == sha256
+def test_canonical_bytes_and_hash_never_change() -> None:
+    value: JsonValue = {"b": [1, 2.5, True, None], "a": "é\n"}
+    assert strict_json.canonical(value) == b'{"a":"\xc3\xa9\\n","b":[1,2.5,true,null]}'
+    assert strict_json.sha256(value) == "f12f46c4bed1310e6876469af0ee7ac18d6b5bbac716482aef6d8fb6c96d361f"

@@ -30,7 +30,9 @@ def only_file(folder: Path) -> Path:
     return path
 
 
-def test_a_value_comes_back_under_its_own_key_only(memory: Memory, tmp_path: Path) -> None:
+def test_a_value_comes_back_under_its_own_key_only_and_a_fresh_memory_replaces_it(
+    memory: Memory, tmp_path: Path
+) -> None:
     assert memory.get("kind", PARTS) == VALUE
     assert memory.get("kind", {**PARTS, "n": 4}) is None
     assert memory.get("other", PARTS) is None
@@ -40,6 +42,10 @@ def test_a_value_comes_back_under_its_own_key_only(memory: Memory, tmp_path: Pat
     (other,) = (path for path in tmp_path.rglob("*.json") if path.read_bytes() != content)
     other.write_bytes(content)
     assert memory.get("kind", {"file": "other"}) is None
+    fresh = Memory(tmp_path / "memory", is_fresh=True)
+    assert fresh.get("kind", PARTS) is None
+    fresh.put("kind", PARTS, "new")
+    assert memory.get("kind", PARTS) == "new"
 
 
 def test_any_changed_byte_is_noticed(memory: Memory, tmp_path: Path) -> None:
@@ -53,13 +59,6 @@ def test_any_changed_byte_is_noticed(memory: Memory, tmp_path: Path) -> None:
         assert memory.get("kind", PARTS) is None
     path.write_bytes(content)
     assert memory.get("kind", PARTS) == VALUE
-
-
-def test_a_fresh_memory_ignores_and_replaces(memory: Memory, tmp_path: Path) -> None:
-    fresh = Memory(tmp_path / "memory", is_fresh=True)
-    assert fresh.get("kind", PARTS) is None
-    fresh.put("kind", PARTS, "new")
-    assert memory.get("kind", PARTS) == "new"
 
 
 def test_what_nobody_asked_for_is_forgotten(memory: Memory, tmp_path: Path) -> None:

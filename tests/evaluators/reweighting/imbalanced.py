@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.linear_model import LogisticRegression
@@ -11,23 +9,13 @@ from sklearn.preprocessing import StandardScaler
 
 from tests.evaluators.reweighting.made import Made
 
-
-class _Planted(NamedTuple):
-    """How a data set is made hard."""
-
-    noise: float
-    """Standard deviation of the noise on the features."""
-    n_trained: int
-    """Number of rows to train on, before most of the rare classes are left out."""
-    penalty: float
-    """The parameter C of the logistic model."""
-
-
+# The standard deviation of the noise on the features, the number of rows to train on before most of the rare classes
+# are left out, and the parameter C of the logistic model.
 _SETS = {
-    "digits": (load_digits, _Planted(6.0, 400, 1e-3)),
-    "wine": (load_wine, _Planted(1.0, 60, 1e-2)),
-    "breast_cancer": (load_breast_cancer, _Planted(1.0, 120, 1e-2)),
-    "iris": (load_iris, _Planted(0.7, 50, 1e-2)),
+    "digits": (load_digits, 6.0, 400, 1e-3),
+    "wine": (load_wine, 1.0, 60, 1e-2),
+    "breast_cancer": (load_breast_cancer, 1.0, 120, 1e-2),
+    "iris": (load_iris, 0.7, 50, 1e-2),
 }
 NAMES = tuple(_SETS)
 _KEPT, _MOST_ROWS = 0.3, 400
@@ -43,17 +31,17 @@ def imbalanced(name: str, seed: int, *, are_labels_rare: bool) -> Made:
         seed: Seed of the noise, of the rare classes and of the split.
         are_labels_rare: True if the classes are rare among the labelled rows too, and not only in training.
     """
-    load, planted = _SETS[name]
+    load, noise, n_trained, penalty = _SETS[name]
     features, targets = load(return_X_y=True)
     rng = np.random.default_rng(seed)
     n_classes = int(targets.max()) + 1
     if name != "digits":
         features = StandardScaler().fit_transform(features)
-    noisy = features + rng.normal(0, planted.noise, features.shape)
+    noisy = features + rng.normal(0, noise, features.shape)
     rare = rng.permutation(n_classes)[: max(1, n_classes // 2)]
     is_kept = ~np.isin(targets, rare) | (rng.random(len(targets)) < _KEPT)
     order = rng.permutation(len(targets))
-    trained = order[: planted.n_trained]
+    trained = order[:n_trained]
     # Each class has two rows at least to be trained on.
     few = np.concatenate([order[targets[order] == one][:2] for one in range(n_classes)])
     trained = np.union1d(trained[is_kept[trained]], few)
@@ -61,5 +49,5 @@ def imbalanced(name: str, seed: int, *, are_labels_rare: bool) -> Made:
     if are_labels_rare:
         rest = rest[is_kept[rest]]
     rest = rng.permutation(rest)[:_MOST_ROWS]
-    model = LogisticRegression(C=planted.penalty, max_iter=2000).fit(noisy[trained], targets[trained])
+    model = LogisticRegression(C=penalty, max_iter=2000).fit(noisy[trained], targets[trained])
     return Made(model.predict_proba(noisy[rest]), targets[rest])

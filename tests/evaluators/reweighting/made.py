@@ -62,11 +62,4 @@ def problem_of(
     seed: int = 0,
 ) -> Problem:
     supports = np.bincount(made.targets, minlength=made.probabilities.shape[1])
-    return Problem(
-        made.probabilities,
-        made.targets,
-        Objective(objective, supports, floor),
-        rule_set,
-        annealing,
-        seed,
-    )
+    return Problem(made.probabilities, made.targets, Objective(objective, supports, floor), rule_set, annealing, seed)

@@ -53,6 +53,7 @@ def dominance(values: Sequence[float]) -> float:
     return max(known(values)) / mean(values) if mean(values) else math.nan
 
 
+MEASURES = {"mean": mean, "gini": gini, "cobias": cobias, "sen": sen, "top": dominance}
 TRIANGLES = [(level, place) for level in (2, 4, 8) for place in range(level + 1)] + [(1, 1), (1, 0)]
 """Levels and places of the 19 membership functions in the order of the released code, which counts from 0."""
 

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from builders.dataset.card import Card
 from builders.dataset.output import Draft, DraftSplit, write_dataset
 from schemas.documents.dataset import Suite
 from schemas.items.labelled import LabelledItem
+from tests.evaluators.made_draft import made_draft
 
 WORDS = (
     *("ash", "birch", "cedar", "elm", "fir", "gum", "hazel"),
@@ -18,16 +18,6 @@ WORDS = (
 )
 N_WORDS = 60
 SUPPORT = {"bias": 32, "pool": 64, "content_free": 23}
-STATED = (
-    "data_statement",
-    "how_built",
-    "licence_terms",
-    "intended_use",
-    "out_of_scope_use",
-    "known_limits",
-    "citation",
-)
-CARD = Card(**dict.fromkeys(STATED, "Made by a test."), task_categories=("text-classification",))
 
 
 def split_of(part: str, split: str, labels: tuple[str, ...], n: int) -> DraftSplit[LabelledItem]:
@@ -56,15 +46,7 @@ def draft(sizes: Sequence[int]) -> Draft[LabelledItem]:
         part, labels = f"wood{number:03}", tuple(WORDS[number % 7 : number % 7 + 2 + number % 4])
         splits += [split_of(part, name, labels, n) for name, n in {"test": n_test, **SUPPORT}.items()]
     configs = tuple(dict.fromkeys(split.config for split in splits))
-    return Draft(
-        name="labels",
-        benchmark="labels",
-        title="Labels",
-        licence="apache-2.0",
-        splits=tuple(splits),
-        card=CARD,
-        suites=(Suite(name="woods", configs=configs),),
-    )
+    return made_draft(splits, name="labels", benchmark="labels", suites=(Suite(name="woods", configs=configs),))
 
 
 if __name__ == "__main__":

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from biasboard.ground.columns import FloatArray
@@ -12,18 +10,7 @@ from evaluators.statistics.record_tables import MeasureTable
 from schemas.files.record_columns import RecordColumns
 
 
-def table_of_items(records: RecordColumns) -> MeasureTable:
-    """Return the measures of each item of a config."""
-    return MeasureTable.of(_values(records))
-
-
-def table_of_parts(parts: Iterable[RecordColumns]) -> MeasureTable:
-    """Return the measures of each part of a suite."""
-    means = [{name: _mean(values) for name, values in _values(records).items()} for records in parts]
-    return MeasureTable.of({name: np.array([part[name] for part in means]) for name in means[0]})
-
-
-def _values(records: RecordColumns) -> dict[str, FloatArray]:
+def values_of(records: RecordColumns) -> dict[str, FloatArray]:
     """Return accuracy (split test) and confidence (split bias) of each record; nan where a record has none."""
     outcomes, shares = (records.readings[name].lists for name in ("outcomes", "probabilities"))
     texts, values, ends = outcomes.values.texts, shares.values.numbers, shares.offsets.tolist()
@@ -40,11 +27,6 @@ def _values(records: RecordColumns) -> dict[str, FloatArray]:
             best = np.flatnonzero(own >= own.max() - 1e-9)
             accuracy[place] = np.mean([texts[first + one] == target for one in best])
     return {"accuracy": accuracy, "confidence": confidence}
-
-
-def _mean(values: FloatArray) -> float:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else np.nan
 
 
 def _definition(name: str, description: str) -> MetricDefinition[MeasureTable]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from biasboard.ground.columns import BoolArray
 from evaluators.backend import Request
 from evaluators.metric import MetricInputs
@@ -22,7 +24,7 @@ from evaluators.task import (
     ShowsExamples,
     by_id,
 )
-from evaluators.tasks.labelling.labelling_metrics import table_of_items, table_of_parts
+from evaluators.tasks.labelling.labelling_metrics import values_of
 from evaluators.tasks.ordered_options import read_choice
 from schemas.documents.record import Exchange
 from schemas.documents.result import Normalisation
@@ -81,7 +83,12 @@ class LabellingTask(ShowsExamples, MeasuresParts, ReportsLabels):
         metrics: frozenset[str] | None = None,
     ) -> MeasureTable:
         """Return the records of a suite as arrays, one row per part."""
-        return table_of_parts(parts) if is_suite else table_of_items(RecordColumns.joined(parts))
+        if not is_suite:
+            return MeasureTable.of(values_of(RecordColumns.joined(parts)))
+        of_parts = [values_of(records) for records in parts]
+        known = {name: [each[name][~np.isnan(each[name])] for each in of_parts] for name in of_parts[0]}
+        means = {name: [each.mean() if len(each) else np.nan for each in values] for name, values in known.items()}
+        return MeasureTable.of({name: np.array(values) for name, values in means.items()})
 
     def part_report(self, records: RecordColumns) -> PartReport:
         """Return how often each label is right and chosen; no prior is measured."""
@@ -96,12 +103,7 @@ class LabellingTask(ShowsExamples, MeasuresParts, ReportsLabels):
         return PartReport(
             groups={"first_label": labels[0]},
             labels=tuple(
-                LabelUse(
-                    name=name,
-                    n_right=right[name],
-                    predicted_share=chosen[name] / n_answers if n_answers else None,
-                    prior=None,
-                )
+                LabelUse(name, right[name], chosen[name] / n_answers if n_answers else None, prior=None)
                 for name in labels
             ),
             are_same=True,
