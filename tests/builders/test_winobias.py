@@ -46,9 +46,7 @@ def test_a_pair_of_lines_becomes_two_items() -> None:
     assert (she.referent, she.reference, she.occupations) == ("nurse", "nurse", ("guard", "nurse"))
     assert (she.stereotype, he.stereotype, she.cluster) == ("pro", "anti", "guard|nurse")
     assert (she.source_row, she.flags, he.flags) == ("pro_stereotyped_type1.txt.dev:1", (), ())
-
-
-def test_several_pronouns_keep_their_places_and_the_first_is_asked_about() -> None:
+    # Several pronouns keep their places, and the first is asked about.
     line = "The cook asked [the nurse] whether [she] could lend [her] bike."
     text, pronouns, *_ = without_markup(line)
     assert [text[pronoun.start : pronoun.end] for pronoun in pronouns] == ["she", "her"]
@@ -98,9 +96,7 @@ def test_another_marked_pronoun_leaves_the_case_to_the_form() -> None:
         (f"2 {PRO}", r"^f:1: starts with '2', not with its line number 1"),
         ("1 [The cook] helped the nurse because he had time.", r"^f:1: no form of he or she stands in brackets"),
         ("1 The cook helped the nurse because [he] had time.", r"^f:1: exactly one of the 40 occupations .* not none"),
-        ("1 [The pilot] helped the nurse as [he] ran.", r"^f:1: exactly one of the 40 occupations .* not 'pilot'"),
         (f"1 {ANTI}", r"^f:1: label 'pro' contradicts the lexicon, which says anti for 'she' as 'cook'"),
-        ("1 [The cook] ran as [he] saw the nurse.", r"^f:1: two occupations have to stand before 'he', not cook"),
         ("1 [The cook] saw the nurse and the clerk as [he] ran.", r"^f:1: two occupations .* not clerk, cook, nurse"),
         ("1 [The cook] helped the guard as [he] ran.", r"^f:1: 'cook' and 'guard' are both male-stereotyped"),
         ("\n", r"^f: is empty"),
