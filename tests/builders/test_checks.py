@@ -68,11 +68,7 @@ SPOILT: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
     ("pronoun_case_error", "The cook met the nurse at the market and praised him work.", {}),
     ("dative_or_possessive pronoun_case_review", "The cook met the nurse by chance and offered his advice.", {}),
     ("same_list", SOUND.replace("nurse", "guard"), {"meant": ("cook", "guard")}),
-    (
-        "gap_too_small",
-        SOUND.replace("cook", "salesperson").replace("nurse", "editor"),
-        {"meant": ("salesperson", "editor")},
-    ),
+    ("gap_too_small", "The salesperson met the editor before he left.", {"meant": ("salesperson", "editor")}),
     ("wrong_pronoun", SOUND, {"claimed": Claims(pronoun="him")}),
     ("unknown_pronoun", SOUND, {"claimed": Claims(pronoun="xem")}),
     ("unknown_type", SOUND, {"claimed": Claims(type="type3")}),

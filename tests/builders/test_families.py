@@ -49,7 +49,9 @@ def words_of(item: FamilyCoreferenceItem) -> list[str]:
     return [word.strip(",.") for word in item.sentence.split(" ")]
 
 
-def test_every_set_has_each_family_once_and_a_form_of_its_case(whole: Draft[FamilyCoreferenceItem]) -> None:
+def test_every_set_has_each_family_once_and_a_form_of_its_case_or_is_rejected(
+    whole: Draft[FamilyCoreferenceItem],
+) -> None:
     assert whole.version == "1.0.0"
     assert {split.config: content_sha256(split.items) for split in whole.splits} == CONTENT_SHA256
     assert {split.config: len(split.items) for split in whole.splits} == {"type1": 4312, "type2": 4070}
@@ -62,9 +64,7 @@ def test_every_set_has_each_family_once_and_a_form_of_its_case(whole: Draft[Fami
             assert member.pronoun == forms[member.pronoun_case]
             assert member.sentence[member.pronoun_start :].startswith(member.pronoun)
             assert [*member.problems()] == []
-
-
-def test_frames_that_they_does_not_fit_are_rejected_with_the_reason(whole: Draft[FamilyCoreferenceItem]) -> None:
+    # Frames that they does not fit are rejected with the reason.
     reasons = families.plural_readings()
     assert Counter(reject.rule for reject in whole.rejects) == {"gap_too_small": 5, "plural_reading": 22}
     for reject in whole.rejects:

@@ -26,6 +26,7 @@ from tests import commands
 from tests.terminal import without_progress
 
 ALL_FRAMES = [*open_frames(), *settled_frames()]
+VOTES = list(csv.DictReader(StringIO(text_of("votes.csv"))))
 
 
 def test_no_dropped_frame_is_in_use_and_each_has_one_pronoun_slot_and_inverts_no_subject() -> None:
@@ -40,46 +41,42 @@ def test_no_dropped_frame_is_in_use_and_each_has_one_pronoun_slot_and_inverts_no
             _ = SentenceFrame(frame_id="x", text=text, referent=None).case
 
 
-def rows() -> list[dict[str, str]]:
-    return list(csv.DictReader(StringIO(text_of("votes.csv"))))
-
-
 def cells(table: str) -> dict[str, list[str]]:
     found = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
     return {line[0]: line[1:] for line in found}
 
 
 def test_two_readers_read_each_frame_once_and_none_in_use_otherwise_than_intended() -> None:
-    counts = Counter((row["frame"], row["reader"]) for row in rows())
-    assert counts == dict.fromkeys(product({row["frame"] for row in rows()}, "12"), 1)
+    counts = Counter((row["frame"], row["reader"]) for row in VOTES)
+    assert counts == dict.fromkeys(product({row["frame"] for row in VOTES}, "12"), 1)
     wanted = {None: ("y", "y"), "first": ("y", "n"), "second": ("n", "y")}
     referents = {frame.frame_id: frame.referent for frame in (*open_frames(), *settled_frames())}
-    for row in rows():
+    for row in VOTES:
         if row["frame"] in referents:
             assert row["coherent"] == "y", row
             assert (row["first"], row["second"]) == wanted[referents[row["frame"]]], row
 
-    leans = Counter(row["leans"] for row in rows() if row["frame"] in {frame.frame_id for frame in open_frames()})
+    leans = Counter(row["leans"] for row in VOTES if row["frame"] in {frame.frame_id for frame in open_frames()})
     assert leans["neither"] > leans["first"] + leans["second"]
     assert abs(leans["first"] - leans["second"]) <= 0.1 * sum(leans.values())
 
 
 def test_the_card_counts_the_readings_and_says_who_read() -> None:
     text = " ".join(embedded.how_built().split())
-    assert f"2 language models each read {len(rows()) // 2} frames once" in text
+    assert f"2 language models each read {len(VOTES) // 2} frames once" in text
     assert "This is no annotation by people." in text
     n_dropped = text_of("dropped.toml").count("[[frame]]")
     assert f"{n_dropped} of these frames were dropped and replaced" in text
     used = {frame.frame_id for frame in open_frames()}
     first, second = (
-        {row["frame"] for row in rows() if (row["reader"], row["leans"]) == (reader, "first") and row["frame"] in used}
+        {row["frame"] for row in VOTES if (row["reader"], row["leans"]) == (reader, "first") and row["frame"] in used}
         for reader in "12"
     )
     found = cells(frames.readings_table().markdown())["type 1: leans to the first"]
     assert found == [str(n) for n in (len(first), len(second), len(first & second))]
     # Where the readers agree, over all frames that were read.
     answers = defaultdict(set)
-    for row in rows():
+    for row in VOTES:
         if row["frame"].startswith("open-"):
             answers[row["frame"]].add(row["leans"])
     n_equal = sum(len(of_frame) == 1 for of_frame in answers.values())
@@ -87,22 +84,16 @@ def test_the_card_counts_the_readings_and_says_who_read() -> None:
     assert agreement["more probable"][0] == f"{n_equal} of {len(answers)}"
 
 
-@pytest.fixture(scope="module")
-def items() -> list[CoreferenceItem]:
-    return [item for split in embedded.draft().splits for item in split.items if item.referent is not None]
-
-
-def means_first(item: CoreferenceItem) -> bool:
-    return item.referent == item.occupations[0]
-
-
 @pytest.mark.slow
-def test_the_best_cue_is_no_better_than_a_coin_and_the_card_says_so(items: list[CoreferenceItem]) -> None:
-    texts = [CueText(item.sentence, item.occupations, means_first(item), str(item.template_id)) for item in items]
+def test_the_best_cue_is_no_better_than_a_coin_and_the_card_says_so(whole: Draft[CoreferenceItem]) -> None:
+    texts = [
+        CueText(item.sentence, item.occupations, item.referent == item.occupations[0], str(item.template_id))
+        for item in items_of(whole, "type2")
+    ]
     right = [guess == text.means_first for guess, text in zip(best_cue(texts).means_first, texts, strict=True)]
     share = sum(right) / len(right)
     assert share <= 0.52
-    assert f"| type2/test | {share:.3f} |" in embedded.draft().card.known_limits
+    assert f"| type2/test | {share:.3f} |" in whole.card.known_limits
 
 
 @pytest.mark.slow
@@ -136,18 +127,17 @@ def test_the_command_measures_each_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_the_card_shows_was_measured_on_this_version() -> None:
-    draft = embedded.draft()
-    (type1,) = [split for split in draft.splits if split.config == "type1"]
+def test_what_the_card_shows_was_measured_on_this_version(whole: Draft[CoreferenceItem]) -> None:
+    type1 = items_of(whole, "type1")
     leans = measured_leans()
-    assert {lean["items_sha256"] for lean in leans} == {content_sha256(type1.items)}
-    assert {(lean["dataset_version"], lean["n_scored"]) for lean in leans} == {(draft.version, len(type1.items))}
+    assert {lean["items_sha256"] for lean in leans} == {content_sha256(type1)}
+    assert {(lean["dataset_version"], lean["n_scored"]) for lean in leans} == {(whole.version, len(type1))}
     by_model = {lean["model"]: lean for lean in leans}
     assert by_model["baseline/uniform"]["first_rate"] == 0.5
     assert any(not model.startswith("baseline/") for model in by_model)
     for lean in leans:
         row = f"| {lean['model']} | {lean['n_scored']} | {lean['first_rate']:.3f} | {lean['first_probability']:.3f} |"
-        assert row in draft.card.known_limits
+        assert row in whole.card.known_limits
 
 
 DROPPED = {"supervisor|designer", "supervisor|editor", "manager|editor", "salesperson|designer", "salesperson|editor"}
