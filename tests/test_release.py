@@ -51,6 +51,7 @@ PROJECT = SETTINGS["project"]
     ("tag", "changes", "said"),
     [
         ("v1.2.3", CHANGES, ""),
+        ("v1.2.4", CHANGES, "the tag is v1.2.4, and pyproject.toml has the version 1.2.3; the tag must be v1.2.3"),
         ("1.2.3", CHANGES, "the tag is 1.2.3, and pyproject.toml has the version 1.2.3; the tag must be v1.2.3"),
         ("v1.2.3", CHANGES.replace("[1.2.3]", "[1x2.3]"), "CHANGELOG.md has no section '## [1.2.3] - DATE'; give what"),
     ],

@@ -43,6 +43,7 @@ def test_every_slot_gets_the_form_of_its_case_and_they_its_verbs(family: str, te
     [
         ("{nom} is {here", "a brace stands alone"),
         ("{who} is here", r"mark '\{who\}' is unknown; have: nom, acc, pos, psi, ref, singular\|plural"),
+        ("{NOM} is here", r"mark '\{NOM\}' is unknown"),
         ("{is|} {nom}", r"mark '\{is\|\}' is unknown"),
         ("nobody is here", "has no slot for a pronoun"),
     ],

@@ -408,6 +408,7 @@ def test_a_label_that_cannot_be_seen_is_refused_by_its_place(tmp_path: Path) -> 
     [
         (b'{"x": NaN}', "not strict JSON: NaN is not JSON"),
         (b"[1, 2]", "has no list 'Instances'; have: list"),
+        (b'{"data": []}', "has no list 'Instances'; have: data"),
         (b'{"Definition": ["x"], "Instances": ["a"]}', "instance 0: is 'a', not an object"),
         (b'{"Definition": "x", "Instances": []}', "field 'Categories' has no text"),
         (b'{"Definition": "\xff"}', r"is not UTF-8 \(invalid start byte at byte 16\)"),
