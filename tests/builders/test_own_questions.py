@@ -222,10 +222,6 @@ def items_of(folder: Path, *entries: JsonValue | bytes) -> tuple[list[OwnQuestio
     return items, {str(reject.source_row): f"{reject.rule}: {reject.reason}" for reject in rejects}
 
 
-def without(entry: Entry, key: str) -> Entry:
-    return {name: value for name, value in entry.items() if name != key}
-
-
 AMBIGUOUS = bbq(0, is_ambiguous=True)
 
 
@@ -274,7 +270,7 @@ def test_spellings_of_a_group_are_one(
         (b"{", "unlike_published: not strict JSON"),
         (b'{"example_id": "\xff"}', "unlike_published: byte 0xff is not UTF-8"),
         ([], "unlike_published: has no ans0"),
-        (without(AMBIGUOUS, "label"), "unlike_published: has no label"),
+        ({name: AMBIGUOUS[name] for name in AMBIGUOUS if name != "label"}, "unlike_published: has no label"),
         ({**AMBIGUOUS, "label": True}, "unlike_published: label is no whole number"),
         ({**AMBIGUOUS, "label": 3}, "unlike_published: label is 3, not 0, 1 or 2"),
         ({**AMBIGUOUS, "label": 1}, "unlike_published: label is that of 'The clerk', but the context is ambiguous"),
