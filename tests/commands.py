@@ -171,7 +171,7 @@ def _command(
             )
         else:
             message = {"arguments": words, "cwd": str(cwd), "env": environment, "own_group": own_group}
-            process = _warm(plugins, with_torch=with_torch).start(message, [stream.fileno() for stream in streams])
+            process = _Child(_warm(plugins, with_torch=with_torch), message, [stream.fileno() for stream in streams])
         command = Command(words, process, (stdout, stderr))
         try:
             yield command
@@ -187,27 +187,13 @@ def output_of(*arguments: object, status: int = 0, **more: Any) -> str:
     return done.stdout + done.stderr
 
 
-class _WarmPython:
-    """The process that forks one for each command; see ``tests/warm_python.py``."""
-
-    def __init__(self, plugins: str, *, with_torch: bool) -> None:
-        self._line, theirs = socket.socketpair()
-        socket.send_fds(_base(with_torch=with_torch), [f"{plugins}\n".encode()], [theirs.fileno()])
-        theirs.close()
-        atexit.register(self._line.close)
-
-    def start(self, message: Mapping[str, Any], streams: list[int]) -> _Child:
-        """Start one command with these streams."""
-        line = json.dumps(message).encode() + b"\n"
-        sent = socket.send_fds(self._line, [line], streams)
-        self._line.sendall(line[sent:])
-        return _Child(self._line)
-
-
 class _Child:
     """A command in a process that was forked, with the methods of ``subprocess.Popen``."""
 
-    def __init__(self, line: socket.socket) -> None:
+    def __init__(self, line: socket.socket, message: Mapping[str, Any], streams: list[int]) -> None:
+        content = json.dumps(message).encode() + b"\n"
+        sent = socket.send_fds(line, [content], streams)
+        line.sendall(content[sent:])
         self._line = line
         self.pid = self._number()
         self.returncode: int | None = None
@@ -238,9 +224,14 @@ class _Child:
 
 
 @cache
-def _warm(plugins: str, *, with_torch: bool) -> _WarmPython:
+def _warm(plugins: str, *, with_torch: bool) -> socket.socket:
+    """The line to the process that forks one for each command; see ``tests/warm_python.py``."""
+    line, theirs = socket.socketpair()
     # A process that holds torch takes .5 s longer to copy, so that only commands that ask a model have one of it.
-    return _WarmPython(plugins, with_torch=with_torch)
+    socket.send_fds(_base(with_torch=with_torch), [f"{plugins}\n".encode()], [theirs.fileno()])
+    theirs.close()
+    atexit.register(line.close)
+    return line
 
 
 @cache

@@ -8,7 +8,6 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -81,15 +80,8 @@ class SkipPolicy:
         self._active = active
         self._refused: list[str] = []
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note a test that was skipped."""
-        self._note(report)
-
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Note a module that was skipped."""
-        self._note(report)
-
-    def _note(self, report: pytest.TestReport | pytest.CollectReport) -> None:
+    def pytest_runtest_logreport(self, report: pytest.TestReport | pytest.CollectReport) -> None:
+        """Note a test or a module that was skipped."""
         if not self._active or not report.skipped or hasattr(report, "wasxfail"):
             return
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
@@ -97,6 +89,8 @@ class SkipPolicy:
         excuses = ("../shared/data", "lm-eval is not installed", "inspect_ai is not installed")
         if not any(excuse in reason for excuse in excuses):
             self._refused.append(f"{report.nodeid}: {reason}")
+
+    pytest_collectreport = pytest_runtest_logreport
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -132,17 +126,9 @@ def chromium_executable() -> str | None:
     """A browser on PATH for playwright's ``executable_path``; None for the one that playwright installed itself."""
     names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
     found = next((path for name in names if (path := shutil.which(name))), None)
-    if found is None and not any(_playwright_browsers()):
+    chosen = os.environ.get("PLAYWRIGHT_BROWSERS_PATH")
+    own = [Path.home() / caches / "ms-playwright" for caches in (".cache", "Library/Caches")]
+    folders = [Path(chosen)] if chosen else own
+    if found is None and not any(path for folder in folders for path in folder.glob("chromium*")):
         pytest.skip("no Chromium on PATH and none from playwright; install one, then run: make test-all")
     return found
-
-
-def _playwright_browsers() -> Iterator[Path]:
-    chosen = os.environ.get("PLAYWRIGHT_BROWSERS_PATH")
-    folders = (
-        [Path(chosen)]
-        if chosen
-        else [Path.home() / ".cache/ms-playwright", Path.home() / "Library/Caches/ms-playwright"]
-    )
-    for folder in folders:
-        yield from folder.glob("chromium*")

@@ -70,10 +70,6 @@ class Repository:
             oid = self.commits[oid].parent
         return found
 
-    def resolve(self, revision: str) -> Commit | None:
-        named = {"main": self.head, **self.tags, **{f"refs/pr/{n}": oid for n, oid in self.pull_requests.items()}}
-        return self.commits.get(named.get(revision, revision))
-
 
 class HubError(Exception):
     def __init__(self, status: int, message: str, code: str | None = None) -> None:
@@ -107,7 +103,9 @@ class FakeHub:
         return found
 
     def commit_at(self, repository: Repository, revision: str) -> Commit:
-        found = repository.resolve(revision)
+        proposed = {f"refs/pr/{n}": oid for n, oid in repository.pull_requests.items()}
+        named = {"main": repository.head, **repository.tags, **proposed}
+        found = repository.commits.get(named.get(revision, revision))
         if found is None:
             raise HubError(404, "Invalid rev id", "RevisionNotFound")
         return found

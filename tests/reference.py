@@ -20,15 +20,8 @@ import typer
 REPOSITORY = Path(__file__).parents[1]
 PAGE = REPOSITORY / "site" / "docs" / "reference.md"
 MODULES = (
-    *(
-        "builders",
-        "builders.gifi",
-        "builders.image_labels",
-        "builders.labelled_text",
-        "builders.own_questions",
-        "builders.superni",
-        "builders.synthbias",
-    ),
+    *("builders", "builders.gifi", "builders.image_labels", "builders.labelled_text"),
+    *("builders.own_questions", "builders.superni", "builders.synthbias"),
     *("evaluators", "leaderboard", "schemas.validate"),
 )
 """Modules that ``python -m`` runs; all of their commands but a few are those of ``biasboard`` too."""
@@ -118,14 +111,8 @@ def render_page() -> str:
     # What only developers and workflows call has no other name; the groups of the modules are those of the door.
     sections += [_section(found, [found.words], shared) for found in modules.values() if found.words.count(" ") > 2]
     panels_of_options = [f"\n### {panel}\n\n{_table(list(rows))}" for panel, rows in panels.items()]
-    return "".join(
-        [
-            OPENING,
-            *sections,
-            SHARED_OPENING.format(commands=" and ".join([", ".join(sharing[:-1]), *sharing[-1:]])),
-            *panels_of_options,
-        ]
-    )
+    commands = " and ".join([", ".join(sharing[:-1]), *sharing[-1:]])
+    return "".join([OPENING, *sections, SHARED_OPENING.format(commands=commands), *panels_of_options])
 
 
 def _section(found: Command, forms: list[str], shared: set[str]) -> str:

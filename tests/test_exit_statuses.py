@@ -10,30 +10,15 @@ from pathlib import Path
 import pytest
 import typer
 
-from biasboard.ground.command_line import (
-    ANSWERS_KEPT,
-    EXIT_ERROR,
-    EXIT_GATE,
-    EXIT_RUN_FAILED,
-    EXIT_STATUS,
-    TRACEBACK,
-    LazyCommand,
-    command_group,
-    one_line_errors,
-)
+from biasboard.ground import command_line
+from biasboard.ground.command_line import ANSWERS_KEPT, EXIT_ERROR, EXIT_RUN_FAILED, one_line_errors
 from biasboard.ground.errors import DataError
 from tests.commands import REPOSITORY, run, started
 from tests.evaluators.fake_endpoint import FakeEndpoint, Fault, save_tokenizer
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.terminal import without_progress
 
-USAGE = 2
 STOPPING = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
-
-
-def status(*arguments: str | Path) -> tuple[int, str]:
-    done = run("-m", "biasboard", *arguments, OPENAI_API_KEY="none")
-    return done.returncode, done.stderr
 
 
 @pytest.fixture
@@ -44,9 +29,11 @@ def dataset(tmp_path: Path) -> Path:
 def test_the_page_and_the_help_name_the_same_statuses() -> None:
     page = (REPOSITORY / "site/docs/commands.md").read_text(encoding="utf-8")
     table = page.partition("## Exit status")[2].partition("##")[0]
-    expected = [0, EXIT_ERROR, USAGE, EXIT_RUN_FAILED, EXIT_GATE, *(128 + number for number in STOPPING)]
+    usage = 2
+    failures = (EXIT_ERROR, usage, EXIT_RUN_FAILED, command_line.EXIT_GATE)
+    expected = [0, *failures, *(128 + number for number in STOPPING)]
     assert [int(number) for number in re.findall(r"^\| (\d+) \|", table, flags=re.MULTILINE)] == expected
-    assert [int(number) for number in re.findall(r"\d+", EXIT_STATUS)] == expected
+    assert [int(number) for number in re.findall(r"\d+", command_line.EXIT_STATUS)] == expected
 
 
 def with_room_for(n_bytes: int, *arguments: str | Path) -> tuple[int, str]:
@@ -69,7 +56,7 @@ def test_3_is_a_run_whose_disk_is_full_and_1_a_dataset(dataset: Path, tmp_path: 
     assert (code, without_progress(said).count("\n")) == (EXIT_RUN_FAILED, 1), said
     assert "responses.sqlite: " in said
     assert ", and the answers so far are kept; free space on the disk or of your quota, and repeat the same" in said
-    assert status(*asked)[0] == 0
+    run("-m", "biasboard", *asked, status=0)
     built = ("build", "synthbias", "--limit", "80", "--out", tmp_path / "new")
     code, said = with_room_for(5_000, *built)
     full = f"error: {tmp_path / 'new'}: the disk is full; free space on the disk or of your quota, and repeat the same"
@@ -154,13 +141,14 @@ def test_an_error_that_nobody_expects_is_a_line_too(
     assert first.startswith(f"error: {told}")
     assert len(first) < 600
     if not isinstance(error, MemoryError) and not is_ours:
-        monkeypatch.setenv(TRACEBACK, "1")
+        monkeypatch.setenv(command_line.TRACEBACK, "1")
         with pytest.raises(type(error)), one_line_errors():
             raise error
 
 
 def test_a_command_that_cannot_be_imported_says_so_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    application = command_group("made", {"broken": LazyCommand("tests.not_there:app", "Made.")})
+    broken = command_line.LazyCommand("tests.not_there:app", "Made.")
+    application = command_line.command_group("made", {"broken": broken})
     with pytest.raises(SystemExit):
         application(["broken"])
     assert capsys.readouterr().err.count("\n") == 1

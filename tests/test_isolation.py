@@ -24,21 +24,11 @@ def test_other_machines_and_settings_of_the_user_are_out_of_reach() -> None:
     assert Path(os.environ["HF_HOME"]) != Path.home() / ".cache/huggingface"
 
 
-SKIPPING = """
-import pytest
-
-def test_passes():
-    assert True
-
-def test_skips():
-    pytest.skip("{reason}")
-"""
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("reason", "exit_code"), [("torch is not installed", 1), ("../shared/data is absent", 0)])
 def test_ci_refuses_skipped_tests(reason: str, exit_code: int, tmp_path: Path) -> None:
-    (tmp_path / "test_example.py").write_text(SKIPPING.format(reason=reason), encoding="utf-8")
+    tests = f"import pytest\ndef test_passes(): pass\ndef test_skips(): pytest.skip({reason!r})\n"
+    (tmp_path / "test_example.py").write_text(tests, encoding="utf-8")
     (tmp_path / "pytest.ini").touch()
     command = ("-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider", "-n1", tmp_path)
     done = run(*command, fresh=True, CI="true", status=exit_code)

@@ -66,7 +66,10 @@ def imported(modules: Sequence[str]) -> None:
 
 def serve(line: socket.socket) -> None:
     """Import our modules, and run commands until the other side ends; returns only in a child, which runs one."""
-    imported(modules_of_ours())
+    repository = Path(__file__).parents[1]
+    paths = (path for package in PACKAGES for path in sorted((repository / package).rglob("*.py")))
+    names = (".".join(path.relative_to(repository).with_suffix("").parts) for path in paths)
+    imported([name.removesuffix(".__init__") for name in names if not name.endswith("__main__")])
     from leaderboard.pages.publishing import templates
 
     # Reading the templates of pages takes a fifth of a small board.
@@ -92,14 +95,6 @@ def serve(line: socket.socket) -> None:
             os.close(stream)
         line.sendall(b"%d\n" % child)
         line.sendall(b"%d\n" % os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-
-
-def modules_of_ours() -> list[str]:
-    """Return the names of all modules of the packages."""
-    repository = Path(__file__).parents[1]
-    paths = (path for package in PACKAGES for path in sorted((repository / package).rglob("*.py")))
-    names = (".".join(path.relative_to(repository).with_suffix("").parts) for path in paths)
-    return [name.removesuffix(".__init__") for name in names if not name.endswith("__main__")]
 
 
 def become(command: dict[str, Any]) -> None:

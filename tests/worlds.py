@@ -70,13 +70,6 @@ def gifi_manifest(**fields: Any) -> Manifest:
     return replace(examples.manifest(examples.items()), **{"name": "gifi", "version": "1.0.0", **fields})
 
 
-def written_as(result: Path, name: str) -> None:
-    """Give the result of a model another name, which no model may have."""
-    value = json.loads(result.read_text(encoding="utf-8"))
-    text = result.read_text(encoding="utf-8")
-    result.write_text(text.replace(json.dumps(value["model"]["id"]), json.dumps(name)), encoding="utf-8")
-
-
 class MadeBoard:
     """What a board shows of results; each part is made when a test first asks for it.
 
@@ -201,7 +194,9 @@ def strangers(tmp_path_factory: pytest.TempPathFactory) -> MadeBoard:
     write_model(root, "acme/large", leaning(2.0, 0.1))
     write_model(root, "acme/random", uniform)
     write_model(root, "acme/mute", silent)
-    written_as(write_model(root / "hostile", "acme/tmp", leaning(1.0, 0.6)), HOSTILE)
+    # A name that no model may have.
+    hostile = write_model(root / "hostile", "acme/tmp", leaning(1.0, 0.6))
+    hostile.write_text(hostile.read_text(encoding="utf-8").replace('"acme/tmp"', json.dumps(HOSTILE)), encoding="utf-8")
     write_gifi_model(root, "lab/even", 0.5)
     terms = examples.manifest(examples.items())
     source = replace(terms.sources[0], name="made", address="https://data.test/x", revision=None, licence="MIT")

@@ -11,20 +11,9 @@ from typing import Any
 import pytest
 
 from builders.synthbias import embedded
+from builders.synthbias.checks import catalogue
 from builders.synthbias.checks.case_checks import case_by_phrase, case_readings
-from builders.synthbias.checks.catalogue import (
-    CATALOGUE,
-    EMBEDDED,
-    GENERATED,
-    LINT,
-    OWN,
-    PUBLISHED_FLAGS,
-    REFUSED,
-    WINOBIAS_FLAGS,
-    Duplicates,
-    all_findings,
-    findings_in,
-)
+from builders.synthbias.checks.catalogue import CATALOGUE, Duplicates, all_findings, findings_in
 from builders.synthbias.checks.check import Check, Claims, Collection, Sentence, SentenceCheck
 from builders.synthbias.minimal_pairs import Mention
 from builders.synthbias.published import parse
@@ -42,7 +31,8 @@ def test_most_checks_have_code_that_finds_what_they_say() -> None:
         *("broken_row", "one_sided", "telling_place", "wrong_answer"),
         *("repeated_text", "repeated_apart_from_pronoun", "repeated_template"),
     }
-    for profile in (EMBEDDED, GENERATED, OWN, REFUSED, PUBLISHED_FLAGS, WINOBIAS_FLAGS, LINT):
+    builds = (catalogue.EMBEDDED, catalogue.GENERATED, catalogue.OWN, catalogue.REFUSED)
+    for profile in (*builds, catalogue.PUBLISHED_FLAGS, catalogue.WINOBIAS_FLAGS, catalogue.LINT):
         assert set(profile) <= set(CATALOGUE)
         assert len(set(profile)) == len(profile)
 
@@ -78,11 +68,7 @@ SPOILT: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
     ("pronoun_case_error", "The cook met the nurse at the market and praised him work.", {}),
     ("dative_or_possessive pronoun_case_review", "The cook met the nurse by chance and offered his advice.", {}),
     ("same_list", SOUND.replace("nurse", "guard"), {"meant": ("cook", "guard")}),
-    (
-        "gap_too_small",
-        SOUND.replace("cook", "salesperson").replace("nurse", "editor"),
-        {"meant": ("salesperson", "editor")},
-    ),
+    ("gap_too_small", "The salesperson met the editor before he left.", {"meant": ("salesperson", "editor")}),
     ("wrong_pronoun", SOUND, {"claimed": Claims(pronoun="him")}),
     ("unknown_pronoun", SOUND, {"claimed": Claims(pronoun="xem")}),
     ("unknown_type", SOUND, {"claimed": Claims(type="type3")}),
@@ -169,7 +155,6 @@ HIM, HIS = "accusative", "possessive_dependent"
         ("The noise made", "wonder about the roof.", HIM),
         ("The noise made", "very nervous.", HIM),
         ("The paint made", "most recent picture brighter.", HIS),
-        ("The joke made", "laugh.", HIM),
         ("The map helped", "plan ahead.", HIM),
         ("The nurse found", "helpful.", HIM),
         ("The nurse found", "keys.", HIS),
@@ -206,18 +191,12 @@ def test_a_wrong_case_is_an_error_only_if_both_readers_say_so(text: str, expecte
     assert case_readings("The nurse wished", "luck.") == (HIS, HIM)
 
 
-@pytest.fixture(scope="module")
-def alarms(shared_data: Path) -> dict[int, str]:
-    """The check of case that speaks, by line of the published file."""
-    path = shared_data / "synthbias" / "synthbias_data.csv"
-    findings = (all_findings(row, CASE_CHECKS) for row in parse(path.read_bytes(), name=path.name))
-    return {int(str(finding.line)): finding.check for of_row in findings for finding in of_row}
-
-
 @pytest.mark.slow
-def test_every_line_found_by_hand_is_found_and_none_stands_in_the_code(
-    alarms: dict[int, str], shared_data: Path
-) -> None:
+def test_every_line_found_by_hand_is_found_and_none_stands_in_the_code(shared_data: Path) -> None:
+    published = shared_data / "synthbias" / "synthbias_data.csv"
+    findings = (all_findings(row, CASE_CHECKS) for row in parse(published.read_bytes(), name=published.name))
+    # The check of case that speaks, by line.
+    alarms = {int(str(finding.line)): finding.check for of_row in findings for finding in of_row}
     path = shared_data.parent / "specs" / "synthbias_findings.json"
     if not path.is_file():
         pytest.skip("../shared/data has no findings file beside it")
@@ -234,10 +213,6 @@ def test_every_line_found_by_hand_is_found_and_none_stands_in_the_code(
 BASE = "The cook met the nurse at the market before she bought a large bag of apples."
 
 
-def sentence(text: str, meant: tuple[str, str] = ("cook", "nurse")) -> Sentence:
-    return Sentence(text=text, meant=meant)
-
-
 @pytest.mark.parametrize(
     ("other", "check"),
     [
@@ -250,9 +225,9 @@ def sentence(text: str, meant: tuple[str, str] = ("cook", "nurse")) -> Sentence:
 )
 def test_each_key_finds_its_repetition(other: str, check: str | None) -> None:
     seen = Duplicates(template_cap=1)
-    assert seen.add(sentence(BASE)) is None
+    assert seen.add(Sentence(text=BASE, meant=("cook", "nurse"))) is None
     # A rejected candidate rejects no other, so that a repetition finds the same.
     for _ in range(2 if check else 1):
-        finding = seen.add(sentence(other, ("guard", "nurse") if "guard" in other else ("nurse", "cook")))
+        finding = seen.add(Sentence(text=other, meant=("guard" if "guard" in other else "cook", "nurse")))
         assert (finding and finding.check) == check
     assert len(seen) == (2 if check is None else 1)

@@ -31,9 +31,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_the_items_are_read_through_it(folder: Path) -> None:
+def test_the_items_are_read_through_it_and_it_tells_of_files_annotation_and_bias_and_of_no_day(folder: Path) -> None:
     dataset = mlcroissant.Dataset(folder / "croissant.json")
-    assert [record_set.uuid for record_set in dataset.metadata.record_sets] == ["type1/test", "type2/test"]
+    metadata = dataset.metadata
+    assert [record_set.uuid for record_set in metadata.record_sets] == ["type1/test", "type2/test"]
     for entry in read_manifest(folder).splits:
         name = f"{entry.config}/{entry.split}"
         items: list[Any] = read_split(folder, entry)
@@ -43,10 +44,6 @@ def test_the_items_are_read_through_it(folder: Path) -> None:
             assert row[f"{name}/sentence"].decode() == item.sentence
             assert [word.decode() for word in row[f"{name}/occupations"]] == list(item.occupations)
             assert row[f"{name}/pronoun_start"] == item.pronoun_start
-
-
-def test_it_tells_of_files_annotation_and_bias_and_of_no_day(folder: Path) -> None:
-    metadata = mlcroissant.Dataset(folder / "croissant.json").metadata
     assert (metadata.version, metadata.license) == ("3.0.0", ["https://spdx.org/licenses/Apache-2.0"])
     assert metadata.data_annotation_protocol[0].startswith("Nobody annotated the items.")
     assert (metadata.annotations_per_item, len(metadata.data_biases)) == ("0", 3)

@@ -26,27 +26,19 @@ from tests import commands
 from tests.terminal import without_progress
 
 ALL_FRAMES = [*open_frames(), *settled_frames()]
+VOTES = list(csv.DictReader(StringIO(text_of("votes.csv"))))
 
 
-def test_no_dropped_frame_is_in_use_and_open_ones_invert_no_subject() -> None:
+def test_no_dropped_frame_is_in_use_and_each_has_one_pronoun_slot_and_inverts_no_subject() -> None:
     dropped = tomllib.loads(text_of("dropped.toml"))["frame"]
     assert all(row["why"] for row in dropped)
     assert not {row["id"] for row in dropped} & {frame.frame_id for frame in ALL_FRAMES}
     assert not {row["text"] for row in dropped} & {frame.text for frame in ALL_FRAMES}
     # In "beside the a sits the b", readers and models take the pronoun for the one that is named last.
     assert not [frame for frame in open_frames() if re.search(r"(stands|sat) the \{second\}", frame.text)]
-
-
-@pytest.mark.parametrize(
-    "text", ["The {first} saw the {second}.", "The {first} told the {second} {nominative} {reflexive}."]
-)
-def test_a_frame_needs_exactly_one_pronoun_slot(text: str) -> None:
-    with pytest.raises(ValueError, match="write exactly one"):
-        _ = SentenceFrame(frame_id="x", text=text, referent=None).case
-
-
-def rows() -> list[dict[str, str]]:
-    return list(csv.DictReader(StringIO(text_of("votes.csv"))))
+    for text in ("The {first} saw the {second}.", "The {first} told the {second} {nominative} {reflexive}."):
+        with pytest.raises(ValueError, match="write exactly one"):
+            _ = SentenceFrame(frame_id="x", text=text, referent=None).case
 
 
 def cells(table: str) -> dict[str, list[str]]:
@@ -55,36 +47,36 @@ def cells(table: str) -> dict[str, list[str]]:
 
 
 def test_two_readers_read_each_frame_once_and_none_in_use_otherwise_than_intended() -> None:
-    counts = Counter((row["frame"], row["reader"]) for row in rows())
-    assert counts == dict.fromkeys(product({row["frame"] for row in rows()}, "12"), 1)
+    counts = Counter((row["frame"], row["reader"]) for row in VOTES)
+    assert counts == dict.fromkeys(product({row["frame"] for row in VOTES}, "12"), 1)
     wanted = {None: ("y", "y"), "first": ("y", "n"), "second": ("n", "y")}
     referents = {frame.frame_id: frame.referent for frame in (*open_frames(), *settled_frames())}
-    for row in rows():
+    for row in VOTES:
         if row["frame"] in referents:
             assert row["coherent"] == "y", row
             assert (row["first"], row["second"]) == wanted[referents[row["frame"]]], row
 
-    leans = Counter(row["leans"] for row in rows() if row["frame"] in {frame.frame_id for frame in open_frames()})
+    leans = Counter(row["leans"] for row in VOTES if row["frame"] in {frame.frame_id for frame in open_frames()})
     assert leans["neither"] > leans["first"] + leans["second"]
     assert abs(leans["first"] - leans["second"]) <= 0.1 * sum(leans.values())
 
 
 def test_the_card_counts_the_readings_and_says_who_read() -> None:
     text = " ".join(embedded.how_built().split())
-    assert f"2 language models each read {len(rows()) // 2} frames once" in text
+    assert f"2 language models each read {len(VOTES) // 2} frames once" in text
     assert "This is no annotation by people." in text
     n_dropped = text_of("dropped.toml").count("[[frame]]")
     assert f"{n_dropped} of these frames were dropped and replaced" in text
     used = {frame.frame_id for frame in open_frames()}
     first, second = (
-        {row["frame"] for row in rows() if (row["reader"], row["leans"]) == (reader, "first") and row["frame"] in used}
+        {row["frame"] for row in VOTES if (row["reader"], row["leans"]) == (reader, "first") and row["frame"] in used}
         for reader in "12"
     )
     found = cells(frames.readings_table().markdown())["type 1: leans to the first"]
     assert found == [str(n) for n in (len(first), len(second), len(first & second))]
     # Where the readers agree, over all frames that were read.
     answers = defaultdict(set)
-    for row in rows():
+    for row in VOTES:
         if row["frame"].startswith("open-"):
             answers[row["frame"]].add(row["leans"])
     n_equal = sum(len(of_frame) == 1 for of_frame in answers.values())
@@ -92,22 +84,16 @@ def test_the_card_counts_the_readings_and_says_who_read() -> None:
     assert agreement["more probable"][0] == f"{n_equal} of {len(answers)}"
 
 
-@pytest.fixture(scope="module")
-def items() -> list[CoreferenceItem]:
-    return [item for split in embedded.draft().splits for item in split.items if item.referent is not None]
-
-
-def means_first(item: CoreferenceItem) -> bool:
-    return item.referent == item.occupations[0]
-
-
 @pytest.mark.slow
-def test_the_best_cue_is_no_better_than_a_coin_and_the_card_says_so(items: list[CoreferenceItem]) -> None:
-    texts = [CueText(item.sentence, item.occupations, means_first(item), str(item.template_id)) for item in items]
+def test_the_best_cue_is_no_better_than_a_coin_and_the_card_says_so(whole: Draft[CoreferenceItem]) -> None:
+    texts = [
+        CueText(item.sentence, item.occupations, item.referent == item.occupations[0], str(item.template_id))
+        for item in items_of(whole, "type2")
+    ]
     right = [guess == text.means_first for guess, text in zip(best_cue(texts).means_first, texts, strict=True)]
     share = sum(right) / len(right)
     assert share <= 0.52
-    assert f"| type2/test | {share:.3f} |" in embedded.draft().card.known_limits
+    assert f"| type2/test | {share:.3f} |" in whole.card.known_limits
 
 
 @pytest.mark.slow
@@ -141,18 +127,17 @@ def test_the_command_measures_each_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_the_card_shows_was_measured_on_this_version() -> None:
-    draft = embedded.draft()
-    (type1,) = [split for split in draft.splits if split.config == "type1"]
+def test_what_the_card_shows_was_measured_on_this_version(whole: Draft[CoreferenceItem]) -> None:
+    type1 = items_of(whole, "type1")
     leans = measured_leans()
-    assert {lean["items_sha256"] for lean in leans} == {content_sha256(type1.items)}
-    assert {(lean["dataset_version"], lean["n_scored"]) for lean in leans} == {(draft.version, len(type1.items))}
+    assert {lean["items_sha256"] for lean in leans} == {content_sha256(type1)}
+    assert {(lean["dataset_version"], lean["n_scored"]) for lean in leans} == {(whole.version, len(type1))}
     by_model = {lean["model"]: lean for lean in leans}
     assert by_model["baseline/uniform"]["first_rate"] == 0.5
     assert any(not model.startswith("baseline/") for model in by_model)
     for lean in leans:
         row = f"| {lean['model']} | {lean['n_scored']} | {lean['first_rate']:.3f} | {lean['first_probability']:.3f} |"
-        assert row in draft.card.known_limits
+        assert row in whole.card.known_limits
 
 
 DROPPED = {"supervisor|designer", "supervisor|editor", "manager|editor", "salesperson|designer", "salesperson|editor"}
@@ -200,6 +185,11 @@ def test_items_do_not_change_within_a_version(whole: Draft[CoreferenceItem]) -> 
     assert len(set(texts)) == len(texts)
     assert whole.human_validated is False
     assert "No human has validated these sentences" in whole.card.data_statement
+    # Another seed assigns other frames.
+    pairs, _ = embedded.occupation_pairs()
+    one, other = (list(embedded.candidates(pairs, seed=seed)) for seed in (0, 1))
+    assert len(one) == len(other) == 6_320
+    assert set(one) != set(other)
 
 
 def test_the_two_sides_of_a_pair_differ_in_one_word_only(whole: Draft[CoreferenceItem]) -> None:
@@ -218,40 +208,26 @@ def test_the_two_sides_of_a_pair_differ_in_one_word_only(whole: Draft[Coreferenc
         assert (he.occupations, he.referent, he.template_id) == (she.occupations, she.referent, she.template_id)
 
 
-def test_type_2_has_each_cell_twice_per_occupation_pair(whole: Draft[CoreferenceItem]) -> None:
-    cells: dict[str, Counter[tuple[bool, str, str]]] = defaultdict(Counter)
-    for item in items_of(whole, "type2"):
-        assert item.referent == item.reference
-        assert item.referent is not None
-        (other,) = set(item.occupations) - {item.referent}
-        mentioned_first = re.search(rf"\b{item.referent}\b.*\b{other}\b", item.sentence) is not None
-        cells[item.cluster][mentioned_first, occupations()[item.referent].stereotype, item.pronoun_gender] += 1
-    expected = Counter(dict.fromkeys(product((True, False), ("male", "female"), ("masculine", "feminine")), 2))
-    assert len(cells) == 395
-    assert all(found == expected for found in cells.values())
-
-
 def test_each_occupation_pair_meets_two_quadruples_whole(whole: Draft[CoreferenceItem]) -> None:
     """So a rule that knows one half of a sentence, or the order of the occupations, is right in half of them."""
-    cells: dict[tuple[str, str], list[CoreferenceItem]] = defaultdict(list)
+    quadruples: dict[tuple[str, str], list[CoreferenceItem]] = defaultdict(list)
     for item in items_of(whole, "type2"):
-        cells[str(item.template_id), item.cluster].append(item)
-    assert set(Counter(cluster for _, cluster in cells).values()) == {2}
-    for (template, _), items in cells.items():
+        quadruples[str(item.template_id), item.cluster].append(item)
+    clusters = Counter(cluster for _, cluster in quadruples)
+    assert (len(clusters), {*clusters.values()}) == (395, {2})
+    for (template, _), items in quadruples.items():
         assert Counter((item.source_row, item.pronoun_gender) for item in items) == Counter(
             product((f"{template}-{half}" for half in ("11", "12", "21", "22")), ("masculine", "feminine"))
         )
-        referents = Counter(
-            (item.referent == item.occupations[0], occupations()[str(item.referent)].stereotype) for item in items
-        )
-        assert referents == Counter(dict.fromkeys(product((True, False), ("male", "female")), 2))
-
-
-def test_another_seed_assigns_other_frames() -> None:
-    pairs, _ = embedded.occupation_pairs()
-    one, other = (list(embedded.candidates(pairs, seed=seed)) for seed in (0, 1))
-    assert len(one) == len(other) == 6_320
-    assert set(one) != set(other)
+        cells: Counter[tuple[bool, str, str]] = Counter()
+        for item in items:
+            assert item.referent is not None
+            assert item.referent == item.reference
+            (other,) = {*item.occupations} - {item.referent}
+            is_first = re.search(rf"\b{item.referent}\b.*\b{other}\b", item.sentence) is not None
+            assert is_first == (item.referent == item.occupations[0])
+            cells[is_first, occupations()[item.referent].stereotype, item.pronoun_gender] += 1
+        assert cells == Counter(product((True, False), ("male", "female"), ("masculine", "feminine")))
 
 
 @pytest.mark.slow
@@ -272,7 +248,7 @@ def test_a_limit_keeps_whole_pairs_of_both_types_and_the_balance(limit: int) -> 
     assert max(shares) - min(shares) <= 2
 
 
-def test_a_candidate_that_breaks_a_rule_is_rejected_with_it() -> None:
+def test_a_candidate_that_breaks_a_rule_or_repeats_another_is_rejected_with_it() -> None:
     frame = SentenceFrame(
         frame_id="bad", text="The {first} and the {second} met a man when {nominative} left.", referent=None
     )
@@ -282,9 +258,7 @@ def test_a_candidate_that_breaks_a_rule_is_rejected_with_it() -> None:
     assert (reject.rule, reject.source_row) == ("gendered_noun", "bad")
     assert reject.candidate == "The cook and the nurse met a man when he left."
     assert reject.reason == "has the gendered noun 'man'"
-
-
-def test_the_same_text_in_both_types_is_kept_once() -> None:
+    # The same text in both types is kept once.
     text = "The {first} and the {second} talked until {nominative} left."
     as_open = embedded.FilledFrame(SentenceFrame(frame_id="o", text=text, referent=None), "cook", "nurse")
     as_settled = embedded.FilledFrame(SentenceFrame(frame_id="s", text=text, referent="first"), "cook", "nurse")

@@ -14,21 +14,12 @@ import pytest
 
 from biasboard.ground.errors import DataError
 from builders.gifi import drafts, published, tango
-from builders.gifi.published import (
-    FILES,
-    PromptRow,
-    VariantRows,
-    assignment_items,
-    prompt_rows,
-    published_tags,
-    variant_items,
-    variant_rows,
-)
+from builders.gifi.published import FILES, PromptRow, VariantRows, variant_items, variant_rows
 from evaluators.tasks.pronouns.recognition_task import TASK as RECOGNITION
 from schemas.lexicon import pronoun_families
 from tests.builders.test_gifi_templates import SINGULAR, verb_after_they
+from tests.builders.test_published import as_csv
 
-CONFIGS = ("recognition", "continuation", "math")
 Items = Sequence[Any]
 
 
@@ -71,9 +62,7 @@ def test_made_rows_are_repaired_in_case_referent_and_verb_or_keep_their_faults_a
     assert flags["they"] == {"wrong_case", "other_referent", "no_agreement"}
     # Where accusative and possessive are one form, nothing is wrong with the case.
     assert flags["she"] == flags["ze"] == flags["ae"] == {"other_referent"}
-
-
-def test_contractions_keep_their_apostrophe() -> None:
+    # Contractions keep their apostrophe.
     row = VariantRows(0, {name: f"yes, {forms(name)['N']}’s in" for name in pronoun_families()}, None)  # noqa: RUF001
     tags = published._tags({"cases": ["nom"], "agree": {"1": "'re"}})
     items, _ = variant_items([row], "continuation", [tags], as_published=False)
@@ -81,17 +70,13 @@ def test_contractions_keep_their_apostrophe() -> None:
     assert (texts["they"], texts["xe"]) == ("yes, they’re in", "yes, xe’s in")  # noqa: RUF001
 
 
-def test_an_unclear_text_is_rejected_in_default_mode_alone() -> None:
+def test_an_unclear_text_is_rejected_in_default_mode_alone_and_what_is_no_variant_is_refused() -> None:
     unclear = TAGS._replace(is_unclear=True)
-    items, rejects = variant_items([ROW], "continuation", [unclear], as_published=False)
+    items, (reject,) = variant_items([ROW], "continuation", [unclear], as_published=False)
     assert items == []
-    assert [(reject.rule, reject.source_row) for reject in rejects] == [
-        ("unclear_pronoun", "real-toxicity-prompts-all-genders.csv, template 0")
-    ]
+    told = ("unclear_pronoun", "real-toxicity-prompts-all-genders.csv, template 0")
+    assert (reject.rule, reject.source_row) == told
     assert len(variant_items([ROW], "continuation", [unclear], as_published=True)[0]) == 11
-
-
-def test_variants_that_are_no_variants_are_refused() -> None:
     for family, old, new, message in (
         ("xe", "mom", "cat", r"template 0: 'mom,' and 'cat,' are not one pronoun in two families"),
         ("co", "loves", "sold", r"template 0, family 'co': is not the 'he' variant with other pronouns"),
@@ -108,22 +93,18 @@ def test_assignment_prompts_are_repaired_once() -> None:
         PromptRow(80, "My friend is gentle, and", "personality"): ("My friend is gentle, and", "feminine"),
         PromptRow(180, "My friend likes blue color, and", "color"): ("likes the color blue, and", "masculine"),
     }
-    repaired = assignment_items([*prompts], as_published=False)
+    repaired = published.assignment_items([*prompts], as_published=False)
     for item, (text, stereotype) in zip(repaired, prompts.values(), strict=True):
         assert (text in item.text, item.stereotype) == (True, stereotype)
-    compat = assignment_items([*prompts], as_published=True)
+    compat = published.assignment_items([*prompts], as_published=True)
     assert [item.text for item in compat] == [row.text for row in prompts]
     assert [item.flags for item in compat] == [("typo",), ("typo",), (), ("typo",)]
     with pytest.raises(DataError, match=r"prompt 80: state 'mood' is not allowed; have: occupation, personality"):
-        assignment_items([PromptRow(80, "x", "mood")], as_published=False)
+        published.assignment_items([PromptRow(80, "x", "mood")], as_published=False)
 
 
 def made_csv(*rows: Mapping[str, str]) -> bytes:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]))
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue().encode()
+    return as_csv([[*row.values()] for row in rows], [*rows[0]])
 
 
 def variant(family: str, **changes: str) -> dict[str, str]:
@@ -156,19 +137,10 @@ def test_another_folder_or_another_file_is_refused(tmp_path: Path) -> None:
     assert variant_rows(made_csv(*SOUND), "math")[0].answer == "1"
     prompts = [{"index": "0", "template": text, "state": "hobby"} for text in "ab"]
     with pytest.raises(DataError, match="prompt 0 has two texts or states"):
-        prompt_rows(made_csv(*prompts))
+        published.prompt_rows(made_csv(*prompts))
     for folder, message in ((tmp_path / "nothing", "no such folder"), (tmp_path, r"no tango-all-genders\.csv, real-t")):
         with pytest.raises(DataError, match=message):
             drafts.from_published(folder, compat=False, limit=None)
-
-
-@pytest.fixture(scope="module")
-def files(shared_data: Path) -> dict[str, bytes]:
-    return {
-        config: (shared_data / "gifi" / "template" / name).read_bytes()
-        for config, name in FILES.items()
-        if config != "assignment"
-    }
 
 
 def rows_of_csv(raw: bytes) -> list[dict[str, str]]:
@@ -181,13 +153,14 @@ def index_of(item: Any) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("config", "n_rows"), [("recognition", 2200), ("continuation", 2200), ("math", 1100)])
-def test_each_published_row_comes_back_and_is_repaired(files: Mapping[str, bytes], config: str, n_rows: int) -> None:
+def test_each_published_row_comes_back_and_is_repaired(shared_data: Path, config: str, n_rows: int) -> None:
     """Counted against the file itself, read here by other means."""
+    raw = (shared_data / "gifi" / "template" / FILES[config]).read_bytes()
     expected = [
         (int(row["template_index"]), row["pronoun_family"], row["template"], row.get("simple_answer"))
-        for row in rows_of_csv(files[config])
+        for row in rows_of_csv(raw)
     ]
-    rows, tags = variant_rows(files[config], config), published_tags()[config]
+    rows, tags = variant_rows(raw, config), published.published_tags()[config]
     compat: Items = variant_items(rows, config, tags, as_published=True)[0]
     assert [(index_of(one), one.family, one.text, getattr(one, "answer", None)) for one in compat] == expected
     assert len(expected) == n_rows
@@ -241,19 +214,15 @@ def test_a_made_sentence_of_tango_is_taken_apart_by_its_variants() -> None:
     assert (frame.antecedent, frame.topic) == ("neutral_name", "pattern 3")
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"she": "kim writes and she lives there."},
-        {"they": MADE["they"].replace("themself", "themselves")},
-        {"ey": MADE["ey"].replace("asked em", "asked eir")},
-        {"ey": MADE["ey"] + " really"},
-    ],
-)
-def test_a_sentence_that_its_template_does_not_give_again_is_rejected(changes: dict[str, str]) -> None:
-    frames, rejects = tango.frames(tango_file(**changes))
-    assert frames == []
-    assert [reject.rule for reject in rejects] == ["not_regenerated"]
+def test_a_sentence_that_its_template_does_not_give_again_is_rejected() -> None:
+    for family, text in (
+        ("she", "kim writes and she lives there."),
+        ("they", MADE["they"].replace("themself", "themselves")),
+        ("ey", MADE["ey"].replace("asked em", "asked eir")),
+        ("ey", MADE["ey"] + " really"),
+    ):
+        frames, rejects = tango.frames(tango_file(**{family: text}))
+        assert (frames, [reject.rule for reject in rejects]) == ([], ["not_regenerated"])
 
 
 def test_the_strings_of_tango_are_given_again(shared_data: Path) -> None:
@@ -267,7 +236,7 @@ def test_the_strings_of_tango_are_given_again(shared_data: Path) -> None:
     by_he = {frame.template.fill("he"): frame for frame in frames}
     chosen = [by_he[row.texts["he"]] for row in rows]
     assert len({id(frame) for frame in chosen}) == 200
-    items: Items = variant_items(rows, "recognition", published_tags()["recognition"], as_published=True)[0]
+    items: Items = variant_items(rows, "recognition", published.published_tags()["recognition"], as_published=True)[0]
     asked = items[:: len(pronoun_families())]
     assert [RECOGNITION.facts(item).groups["pattern"] for item in asked] == [frame.topic for frame in chosen]
     # The strings of they and ey that the published GIFI has are TANGO's in fewer cases.

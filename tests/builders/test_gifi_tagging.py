@@ -49,7 +49,6 @@ def test_texts_are_tagged_as_a_reader_would(text: str, they: str) -> None:
         ("He met her.", "several_referents"),
         ("He counted the coins and put them away.", "several_referents"),
         ("Tom gave her flowers.", "ambiguous_case"),
-        ("Tom drove her home.", "ambiguous_case"),
         ("He's late.", "ambiguous_verb"),
         ("He sings and dances.", "ambiguous_verb"),
         ("Not only is he late.", "ambiguous_verb"),
@@ -95,18 +94,15 @@ def test_prompts_of_realtoxicityprompts_are_drawn_by_their_text(tmp_path: Path) 
     assert (source.revision, source.sha256) == (None, sha256_file(path))
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
+def test_a_line_of_another_shape_is_named(tmp_path: Path) -> None:
+    for row, message in (
         ({"text": "He left"}, "field 'prompt' is missing; have: text"),
         ({"prompt": {"words": "He left"}}, "field 'text' is missing; have: words"),
         ([1], "is no JSON object"),
-    ],
-)
-def test_a_line_of_another_shape_is_named(tmp_path: Path, row: object, message: str) -> None:
-    path = write_lines(tmp_path / "prompts.jsonl", {"prompt": {"text": "He left"}}, row)
-    with pytest.raises(DataError, match=rf"prompts\.jsonl:2: {message}"):
-        prompts(path, limit=None)
+    ):
+        path = write_lines(tmp_path / "prompts.jsonl", {"prompt": {"text": "He left"}}, row)
+        with pytest.raises(DataError, match=rf"prompts\.jsonl:2: {message}"):
+            prompts(path, limit=None)
 
 
 def test_files_without_a_usable_text_missing_ones_and_an_unreachable_hub_are_named(

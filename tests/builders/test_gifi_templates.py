@@ -119,20 +119,17 @@ def test_the_plain_command_builds_four_configs(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--compat", "gifi-repo"], "error: --compat gifi-repo: only --source gifi has published strings"),
-        (["--revision", "abc"], "error: --revision abc: --source embedded is not read from the Hub"),
-        (["--limit", "20"], "error: --limit 20: one template from each of recognition/test"),
-    ],
-)
-def test_bad_arguments_are_one_line_and_leave_nothing(tmp_path: Path, arguments: list[str], message: str) -> None:
-    done = run(tmp_path, *arguments)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(message)
-    assert without_progress(done.stderr).count("\n") == 1
-    assert list(tmp_path.iterdir()) == []
+def test_bad_arguments_are_one_line_and_leave_nothing(tmp_path: Path) -> None:
+    for option, value, message in (
+        ("--compat", "gifi-repo", "only --source gifi has published strings"),
+        ("--revision", "abc", "--source embedded is not read from the Hub"),
+        ("--limit", "20", "one template from each of recognition/test"),
+    ):
+        done = run(tmp_path, option, value)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith(f"error: {option} {value}: {message}")
+        assert without_progress(done.stderr).count("\n") == 1
+        assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow

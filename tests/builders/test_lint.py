@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,19 +15,15 @@ from builders.synthbias.lint import lint
 from builders.synthbias.own_sentences import FORM, check
 from builders.synthbias.published import COLUMNS
 from tests import commands
+from tests.builders.test_published import ROWS, as_csv
 from tests.terminal import without_progress
 
 MINE = ("sentence", "answer")
-HE = ("type1", "The cook and the nurse laughed when he arrived.", "cook", "nurse", "he", "ambiguous")
-SHE = ("type1", "The cook and the nurse laughed when she arrived.", "cook", "nurse", "she", "ambiguous")
-HIM = ("type2", "The cook asked the nurse to call him, please.", "cook", "nurse", "him", "True")
-HER = ("type2", "The cook asked the nurse to call her, please.", "cook", "nurse", "her", "False")
+HE, SHE, HIM, HER, *_ = ROWS
 
 
 def written(path: Path, *rows: tuple[str, ...], header: tuple[str, ...] = COLUMNS) -> Path:
-    text = io.StringIO(newline="")
-    csv.writer(text).writerows([header, *rows])
-    path.write_bytes(text.getvalue().encode())
+    path.write_bytes(as_csv(rows, header))
     return path
 
 
@@ -71,21 +66,16 @@ def test_a_thousand_broken_rows_are_a_thousand_findings_and_the_others_are_check
     assert "... and 990 of broken_row; --most 0 lists all" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("row", "check"),
-    [
-        (("type3", *HE[1:]), "unknown_type"),
-        ((*HE[:4], "xem", "ambiguous"), "unknown_pronoun"),
-        (("type1", HE[1], "teacher", *HE[3:]), "missing_occupation"),
-        ((*HIM[:5], "False"), "wrong_label"),
-    ],
-)
-def test_a_row_that_contradicts_itself_is_a_finding_and_reading_goes_on(
-    tmp_path: Path, row: tuple[str, ...], check: str
-) -> None:
-    report = lint([written(tmp_path / "mine.csv", row, HE, SHE)])
-    assert (2, check) in {(finding.line, finding.check) for finding in report.findings}
-    assert report.n_sentences == 3
+def test_a_row_that_contradicts_itself_is_a_finding_and_reading_goes_on(tmp_path: Path) -> None:
+    rows = {
+        "unknown_type": ("type3", *HE[1:]),
+        "unknown_pronoun": (*HE[:4], "xem", "ambiguous"),
+        "missing_occupation": ("type1", HE[1], "teacher", *HE[3:]),
+        "wrong_label": (*HIM[:5], "False"),
+    }
+    report = lint([written(tmp_path / "mine.csv", *rows.values(), HE, SHE)])
+    assert {*enumerate(rows, start=2)} <= {(finding.line, finding.check) for finding in report.findings}
+    assert report.n_sentences == 6
 
 
 def test_bytes_that_are_no_text_break_one_row(tmp_path: Path) -> None:
@@ -165,15 +155,11 @@ def test_a_place_that_tells_who_is_meant_is_one_finding(tmp_path: Path) -> None:
     assert "telling_place" not in lint([path]).counts  # 14 of 22.
 
 
-def test_checks_are_ignored_by_name(tmp_path: Path) -> None:
-    path = written(tmp_path / "mine.csv", ("The cook thanked Nurse Mary for for his work.", "cook"), header=MINE)
+def test_findings_are_annotations_of_github_and_checks_are_ignored_by_name(tmp_path: Path) -> None:
+    path = written(tmp_path / "a,b.csv", ("The cook thanked Nurse Mary for for 50 % of his work.", "cook"), header=MINE)
     found = {finding.check for finding in lint([path]).findings}
     assert {"name", "doubled_word"} <= found
     assert {finding.check for finding in lint([path], ignored=("name",)).findings} == found - {"name"}
-
-
-def test_findings_are_annotations_of_github(tmp_path: Path) -> None:
-    path = written(tmp_path / "a,b.csv", ("The cook thanked Nurse Mary for 50 % of his work.", "cook"), header=MINE)
     done = run(path, "--format", "github", "--show", "warning")
     lines, place = done.stdout.splitlines(), str(path).replace(",", "%2C")
     assert done.returncode == 1

@@ -142,21 +142,8 @@ def test_a_file_without_options_and_a_wrong_name_are_one_line(tmp_path: Path) ->
     assert [*reject_lines(rejects, tmp_path)][10:] == [f"  ... and 1 more in {tmp_path}/rejects.parquet"]
 
 
-@pytest.mark.slow
 def test_published_pairs_of_texts_need_no_mapping(tmp_path: Path) -> None:
-    path, dataset = tmp_path / "published.csv", tmp_path / "dataset"
-    path.write_text(
-        ",sent_more,sent_less,stereo_antistereo,bias_type,annotations\n"
-        '0,"Nurses, they say, are kind.","Pilots, they say, are kind.",antistereo,profession,[]\n'
-    )
-    given = ("--source", "crows-pairs", "--input", path, "--out", dataset)
-    commands.run("-m", "biasboard", "build", "own_questions", *given, status=0)
-    manifest = read_manifest(dataset)
-    assert (manifest.name, manifest.licence, manifest.publish_refusal) == ("crows-pairs", "CC-BY-SA-4.0", None)
-    (item,) = read_rows(dataset / "data/questions/test-00000-of-00001.parquet", OwnQuestion)
-    assert (item.question, item.category, item.group) == (None, "profession", None)
-    assert (item.stereotyped, item.antistereotyped) == item.options
-    assert item.options[0].startswith("Nurses")
+    path = tmp_path / "published.csv"
     path.write_text(",Gender_ID_x,Gender_ID_y,sent_x,sent_y\n0,Nurses,Pilots,Nurses are kind.,Pilots are kind.\n")
     winoqueer = KINDS["winoqueer"]
     ((item,), _) = check(winoqueer.read([path], []), winoqueer.given)
@@ -204,12 +191,11 @@ def bbq(
     groups: tuple[str, str] = ("young", "grey"),
     texts: tuple[str, str] = ("The clerk", "The baker"),
     stereotyped: Sequence[str] = ("grey",),
-    answer: str | None = None,
     category: str = "Age",
 ) -> Entry:
     """An entry in the form of the published files; the unknown option is the first."""
     options = (UNKNOWN, *texts)
-    fits = UNKNOWN if is_ambiguous else (answer or texts[1])
+    fits = UNKNOWN if is_ambiguous else texts[1]
     place = "at the quay" if is_ambiguous else f"at the quay, where {fits} stayed"
     return {
         "example_id": number,
@@ -234,10 +220,6 @@ def items_of(folder: Path, *entries: JsonValue | bytes) -> tuple[list[OwnQuestio
     path.write_bytes(b"\n".join(e if isinstance(e, bytes) else json.dumps(e).encode() for e in entries))
     items, rejects = check(read_bbq([path], []))
     return items, {str(reject.source_row): f"{reject.rule}: {reject.reason}" for reject in rejects}
-
-
-def without(entry: Entry, key: str) -> Entry:
-    return {name: value for name, value in entry.items() if name != key}
 
 
 AMBIGUOUS = bbq(0, is_ambiguous=True)
@@ -288,7 +270,7 @@ def test_spellings_of_a_group_are_one(
         (b"{", "unlike_published: not strict JSON"),
         (b'{"example_id": "\xff"}', "unlike_published: byte 0xff is not UTF-8"),
         ([], "unlike_published: has no ans0"),
-        (without(AMBIGUOUS, "label"), "unlike_published: has no label"),
+        ({name: AMBIGUOUS[name] for name in AMBIGUOUS if name != "label"}, "unlike_published: has no label"),
         ({**AMBIGUOUS, "label": True}, "unlike_published: label is no whole number"),
         ({**AMBIGUOUS, "label": 3}, "unlike_published: label is 3, not 0, 1 or 2"),
         ({**AMBIGUOUS, "label": 1}, "unlike_published: label is that of 'The clerk', but the context is ambiguous"),
@@ -330,24 +312,18 @@ def dev_json(intra: Sequence[JsonValue], inter: Sequence[JsonValue] = ()) -> Jso
     return {"version": "1.0.0", "data": {"intersentence": list(inter), "intrasentence": list(intra)}}
 
 
-def of_stereoset(folder: Path, document: JsonValue) -> tuple[list[OwnQuestion], dict[str, str]]:
-    path = folder / "dev.json"
-    path.write_text(json.dumps(document), encoding="utf-8")
-    items, rejects = check(read_stereoset([path], []))
-    return items, {str(reject.source_row): reject.reason for reject in rejects}
-
-
 def test_examples_of_stereoset_have_two_sides_and_an_unrelated_text(tmp_path: Path) -> None:
     broken = {**stereoset(3, "cook"), "sentences": []}
     document = dev_json([stereoset(1, "cook"), broken, "x"], [stereoset(2, "tailor", part="intersentence")])
-    items, rejects = of_stereoset(tmp_path, document)
-    single, after = items
+    path = tmp_path / "dev.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    (single, after), rejects = check(read_stereoset([path], []))
     assert (single.context, single.question, single.category, single.group) == (None, None, "profession", "cook")
     assert (single.item_id, single.cluster) == ("intrasentence-1", "profession-cook")
     assert single.options[2] == single.stereotyped == "Number 1 is a cook of stereotype things."
     assert (single.options[0], single.neutral, single.answer) == (single.antistereotyped, None, None)
     assert after.context == "Number 2 is a tailor of BLANK."
-    assert rejects == {
+    assert {reject.source_row: reject.reason for reject in rejects} == {
         "dev.json:data.intrasentence[1]": "has 0 sentences labelled , not one of each of three",
         "dev.json:data.intrasentence[2]": "has no sentences",
     }
@@ -355,13 +331,25 @@ def test_examples_of_stereoset_have_two_sides_and_an_unrelated_text(tmp_path: Pa
 
 @pytest.mark.slow
 def test_published_files_become_datasets(tmp_path: Path) -> None:
-    age, dev = tmp_path / "Age.jsonl", tmp_path / "dev.json"
+    age, dev, pairs = tmp_path / "Age.jsonl", tmp_path / "dev.json", tmp_path / "pairs.csv"
     age.write_text("\n".join(json.dumps(bbq(number, is_ambiguous=number % 2 == 0)) for number in range(8)))
     dev.write_text(json.dumps(dev_json([stereoset(number, "cook") for number in range(4)])))
-    for source, path, licence, n in (("bbq", age, "CC-BY-4.0", 8), ("stereoset", dev, "CC-BY-SA-4.0", 4)):
+    pairs.write_text(
+        ",sent_more,sent_less,stereo_antistereo,bias_type,annotations\n"
+        '0,"Nurses, they say, are kind.","Pilots, they say, are kind.",antistereo,profession,[]\n'
+    )
+    for source, path, licence, n, n_options in (
+        ("bbq", age, "CC-BY-4.0", 8, 3),
+        ("stereoset", dev, "CC-BY-SA-4.0", 4, 3),
+        ("crows-pairs", pairs, "CC-BY-SA-4.0", 1, 2),
+    ):
         given = ("--source", source, "--input", path, "--out", tmp_path / source)
         built = commands.run("-m", "biasboard", "build", "own_questions", *given, status=0)
-        assert f"{n} questions with 3 options" in built.stdout
+        assert f"{n} questions with {n_options} options" in built.stdout
         manifest = read_manifest(tmp_path / source)
         assert (manifest.name, manifest.licence, manifest.publish_refusal) == (source, licence, None)
-        assert len(read_rows(tmp_path / source / "data/questions/test-00000-of-00001.parquet", OwnQuestion)) == n
+        (*others, item) = read_rows(tmp_path / source / "data/questions/test-00000-of-00001.parquet", OwnQuestion)
+        assert len(others) == n - 1
+    assert (item.question, item.category, item.group) == (None, "profession", None)
+    assert (item.stereotyped, item.antistereotyped) == item.options
+    assert item.options[0].startswith("Nurses")

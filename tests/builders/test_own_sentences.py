@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,15 +17,14 @@ from schemas.folders.dataset_folder import read_manifest
 from schemas.items.coreference import CoreferenceItem
 from schemas.lexicon import occupations
 from schemas.validate import problems
+from tests.builders.test_published import as_csv
 from tests.commands import run
 
 HEADER = ("Sentence", "Occupation 1", "Occupation 2", "Answer")
 
 
 def written(path: Path, rows: Sequence[Sequence[str]], *, header: Sequence[str] = HEADER, delimiter: str = ",") -> Path:
-    text = io.StringIO(newline="")
-    csv.writer(text, delimiter=delimiter).writerows([header, *rows])
-    path.write_bytes(text.getvalue().encode())
+    path.write_bytes(as_csv(rows, header, delimiter))
     return path
 
 
@@ -131,7 +128,7 @@ def test_the_command_builds_a_dataset_under_the_licence_of_its_author(tmp_path: 
     assert (read_manifest(folder).licence, read_manifest(folder).publish_refusal) == ("CC0-1.0", None)
 
 
-def test_both_sides_may_stand_in_one_row(tmp_path: Path) -> None:
+def test_both_sides_may_stand_in_one_row_or_share_the_name_of_a_pair(tmp_path: Path) -> None:
     path = written(
         tmp_path / "mine.csv",
         [(HE[0], SHE[0], "ambiguous"), (HE[0].replace("ferry", "bus"), "", "ambiguous"), ("", SHE[0], "ambiguous")],
@@ -141,9 +138,7 @@ def test_both_sides_may_stand_in_one_row(tmp_path: Path) -> None:
     assert [(item.sentence, item.source_row) for item in done.items] == [(row[0], "mine.csv:2") for row in (HE, SHE)]
     found = {row: rule for row, (rule, _) in reasons(done).items()}
     assert found == {"mine.csv:3": "unpaired", "mine.csv:4": "repeated_text"}
-
-
-def test_rows_that_share_a_pair_differ_in_the_pronoun_alone(tmp_path: Path) -> None:
+    # Rows that share a pair differ in the pronoun alone.
     late = (SHE[0].replace("ferry", "train"), *SHE[1:])
     rows = [("1", *HE), ("1", *late)]
     done = checked(written(tmp_path / "mine.csv", rows, header=("ID", *HEADER)), complete_pairs=True)
@@ -159,15 +154,9 @@ def test_a_text_that_must_not_be_shared_is_not_shown(tmp_path: Path) -> None:
     assert {(reject.rule, reject.candidate) for reject in done.rejects} == {("published_text", "")}
 
 
-@pytest.mark.parametrize(
-    ("header", "mapped"),
-    [
-        (("TEXT", "Person 1", "person_2", "Referent"), ()),
-        (("Comment", "a", "b", "c"), ("sentence=Comment", "answer=C")),
-    ],
-)
-def test_columns_are_found_by_name_or_mapped(header: Sequence[str], mapped: Sequence[str], tmp_path: Path) -> None:
-    assert len(checked(written(tmp_path / "mine.csv", [HE, SHE], header=header), mapped=mapped).items) == 2
+def test_columns_are_found_by_name_or_mapped(tmp_path: Path) -> None:
+    header = ("TEXT", "Person 1", "person_2", "Referent")
+    assert len(checked(written(tmp_path / "mine.csv", [HE, SHE], header=header)).items) == 2
     # As published: the first occupation of an open row is no answer.
     rows = [("type1", text, *names[:2]) for text, *names in (HE, SHE)]
     path = written(tmp_path / "mine.csv", rows, header=("type", "sample", "occ_1", "occ_2"))

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,6 @@ import pytest
 
 from biasboard.ground.errors import DataError
 from builders.dataset.output import Draft, write_dataset
-from builders.publishable import check_manifest
 from builders.synthbias import PUBLISHED_SHA256, published
 from builders.synthbias.checks.catalogue import PUBLISHED_FLAGS, findings_in
 from builders.synthbias.checks.check import Collection
@@ -32,19 +32,14 @@ ROWS = (
 )
 
 
-def as_csv(rows: list[tuple[str, ...]], header: tuple[str, ...] = HEADER) -> bytes:
+def as_csv(rows: Iterable[Sequence[str]], header: Sequence[str] = HEADER, delimiter: str = ",") -> bytes:
     text = io.StringIO(newline="")
-    csv.writer(text).writerows([header, *rows])
+    csv.writer(text, delimiter=delimiter).writerows([header, *rows])
     return text.getvalue().encode()
 
 
 def items_of(rows: list[tuple[str, ...]]) -> tuple[CoreferenceItem, ...]:
     return published.pair(Collection(parse(as_csv(rows), name="made-up.csv"))).items
-
-
-def flags_in(rows: list[tuple[str, ...]]) -> list[set[str]]:
-    found = findings_in(Collection(parse(as_csv(rows), name="made-up.csv")), PUBLISHED_FLAGS)
-    return [{finding.check for finding in findings} for findings in found]
 
 
 def test_rows_become_items_with_pairs_referents_and_cases() -> None:
@@ -63,41 +58,32 @@ def test_rows_become_items_with_pairs_referents_and_cases() -> None:
     assert [item.source_row for item in items] == [f"synthbias_data.csv:{line}" for line in range(2, 8)]
     for item in items:
         assert item.sentence[item.pronoun_start :].startswith(item.pronoun)
-
-
-def test_the_same_text_about_the_other_occupation_is_another_pair() -> None:
+    # The same text about the other occupation is another pair.
     other_way = [(row[0], row[1], row[3], row[2], *row[4:]) for row in ROWS[:2]]
     items = items_of([*ROWS[:2], *other_way])
     assert len({item.pair_id for item in items}) == 2
     assert all("duplicate_text" in item.flags for item in items)
 
 
-def test_source_rows_are_physical_lines_also_after_a_quoted_line_break() -> None:
+def test_rows_are_named_by_physical_lines_and_one_without_counterpart_is_a_reject() -> None:
     first = ("type1", "The cook and the nurse laughed\nwhen he arrived.", *ROWS[0][2:])
     parsed = parse(as_csv([first, *ROWS[1:3]]), name="made-up.csv")
     assert [row.line for row in parsed] == [2, 4, 5]
-
-
-def test_a_row_without_counterpart_is_a_reject_that_shows_no_text() -> None:
-    parsed = parse(as_csv(list(ROWS[:5])), name="made-up.csv")
-    paired = published.pair(Collection(parsed))
+    # A row without counterpart is a reject that shows no text.
+    paired = published.pair(Collection(parse(as_csv(ROWS[:5]), name="made-up.csv")))
     assert len(paired.items) == 4
     (reject,) = paired.rejects
     assert (reject.candidate, reject.rule, reject.source_row) == ("", "unpaired", "synthbias_data.csv:6")
 
 
-@pytest.mark.parametrize(
-    ("flag", "sentence"),
-    [
-        ("third_occupation", "The cook and the nurse of the store manager laughed when he arrived."),
-        ("occupation_possessive", "The cook's hat and the nurse stayed when he arrived."),
-        ("coordinated_without_article", "The cook and nurse laughed when he arrived."),
-        ("dative_or_possessive", "The cook and the nurse smiled and gave his dog a bone."),
-    ],
-)
-def test_each_peculiarity_is_flagged_and_kept(flag: str, sentence: str) -> None:
-    pronoun = "his" if " his " in sentence else "he"
-    assert flags_in([("type1", sentence, "cook", "nurse", pronoun, "ambiguous"), ROWS[0]]) == [{flag}, set()]
+def test_each_peculiarity_is_flagged_and_kept() -> None:
+    odd = "The cook and nurse's friend of the store manager smiled and gave his dog a bone."
+    rows = parse(as_csv([("type1", odd, "cook", "nurse", "his", "ambiguous"), ROWS[0]]), name="made-up.csv")
+    found = [{finding.check for finding in of} for of in findings_in(Collection(rows), PUBLISHED_FLAGS)]
+    assert found == [
+        {"third_occupation", "occupation_possessive", "coordinated_without_article", "dative_or_possessive"},
+        set(),
+    ]
 
 
 def broken(column: int, value: str) -> bytes:
@@ -150,11 +136,7 @@ def test_the_published_file_gives_every_row_in_complete_pairs(real: Draft[Corefe
     items = [item for split in real.splits for item in split.items]
     assert {split.config: len(split.items) for split in real.splits} == {"type1": 14_120, "type2": 17_608}
     assert real.rejects == ()
-    sides: dict[str, list[str]] = {}
-    for item in items:
-        sides.setdefault(item.pair_id, []).append(item.pronoun_gender)
-    assert len(sides) == 15_864
-    assert all(sorted(genders) == ["feminine", "masculine"] for genders in sides.values())
+    assert Counter(Counter(item.pair_id for item in items).values()) == {2: 15_864}
     assert len({item.item_id for item in items}) == 31_728
     assert len({item.cluster for item in items}) == 395
     assert Counter(item.stereotype for item in items) == {None: 14_120, "pro": 8_804, "anti": 8_804}
@@ -190,8 +172,6 @@ def test_flags_agree_with_the_findings_about_the_published_file(
         ("cross_type_text", "R9b_same_text_in_type1_and_type2 (contradictory label)"),
     ):
         assert lines[flag] == {line for group in rules[rule]["lines"] for line in group}
-    errors = {*rules["R13a_swap_error_him_for_his"]["lines"], *rules["R13b_swap_error_his_for_him"]["lines"]}
-    assert lines["pronoun_case_error"] <= errors <= lines["pronoun_case_error"] | lines["pronoun_case_review"]
     assert len(lines["occupation_possessive"]) == rules["R11b_occupation_possessive"]["rows"]
     assert len(lines["coordinated_without_article"]) == rules["R11c_coordinated_noun_without_article"]["rows"]
     assert len(lines["cross_type_template"]) == rules["R9c_same_template_both_types"]["rows"]
@@ -209,5 +189,3 @@ def test_the_folder_carries_the_licence_and_refuses_to_be_published(
     assert manifest.redistributable is False
     assert "CC BY-NC-ND 4.0" in str(manifest.publish_refusal)
     assert "**must not be republished**" in (tmp_path / "d" / "README.md").read_text(encoding="utf-8")
-    with pytest.raises(DataError, match="its source is the published file of SynthBias"):
-        check_manifest(replace(manifest, redistributable=True, publish_refusal=None))

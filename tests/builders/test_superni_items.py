@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import subprocess
 from collections import Counter
@@ -19,17 +20,7 @@ from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import packaged_toml, packaged_words
 from builders.superni import embedded, natural_instructions
 from builders.superni.content_free import InputMarkers, Marker, english_texts, find_frame, random_texts
-from builders.superni.items import (
-    FEW_TEST,
-    SPLITS,
-    Instance,
-    SourceTasks,
-    TaskContent,
-    labels_of,
-    offered,
-    split_items,
-    unnamed_labels,
-)
+from builders.superni.items import FEW_TEST, Instance, TaskContent, labels_of, offered, split_items, unnamed_labels
 from builders.superni.task_choice import content_refusal, named_tasks, published_tasks
 from evaluators.tasks.labels.classification_task import TASK
 from schemas.files import contract
@@ -37,8 +28,13 @@ from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.items.label import LabelItem
 from schemas.validate import problems
 from tests import commands
-from tests.builders.superni_files import instances, text_of, write_old_task, write_task
 from tests.terminal import without_progress
+
+WORDS = ("ash", "birch", "cedar", "elm", "fir", "hazel", "larch", "maple", "oak", "pine", "rowan", "willow")
+
+
+def text_of(number: int) -> str:
+    return f"Sentence 1: the {WORDS[number % 12]} has {number} leaves\nSentence 2: it is {WORDS[number // 12 % 12]}"
 
 
 def task(
@@ -74,7 +70,7 @@ def test_splits_are_the_first_parts_of_a_permutation_that_the_seed_and_the_name_
     order = np.random.default_rng(int(hashlib.sha256(b"7:task001_made").hexdigest(), 16)).permutation(300).tolist()
     ids = {split: [int(item.item_id[-3:]) for item in items] for split, items in splits.items()}
     assert (ids["bias"], ids["pool"], ids["test"]) == (order[:32], order[32:96], order[96:])
-    assert tuple(splits) == SPLITS == ("test", "bias", "pool", "content_free")
+    assert tuple(splits) == ("test", "bias", "pool", "content_free")
     # A limit takes evaluation items alone, and keeps the others in place.
     some = split_items(yes_no(300), seed=7, limit=20)
     assert (some["test"], some["bias"], some["pool"]) == (splits["test"][:20], splits["bias"], splits["pool"])
@@ -160,7 +156,7 @@ def test_items_with_own_candidates_have_them_as_labels_or_a_flag() -> None:
     assert sum("candidates_unclear" in item.flags for item in items.values()) == 1
 
 
-def test_embedded_tasks_have_inputs_that_differ_and_instructions_that_name_every_label() -> None:
+def test_embedded_tasks_have_inputs_that_differ_right_letters_and_instructions_that_name_every_label() -> None:
     tasks = {name: read() for name, read in embedded.source_tasks().items()}
     assert Counter(len(labels_of(content)) for content in tasks.values()) == {2: 3, 3: 2, 4: 3, 6: 1, 12: 1}
     assert {name for name, content in tasks.items() if content.equivalent_labels} == {"odd_one_out", "find_the_kind"}
@@ -170,20 +166,46 @@ def test_embedded_tasks_have_inputs_that_differ_and_instructions_that_name_every
         assert not [text for text in texts if re.search(r"[{}]|  | [.,!?]|\.\.", text)]
         assert unnamed_labels(labels_of(content), content.instruction) == set()
         assert {item.flags for item in all_items(content)} == {()}
-
-
-OPTION = re.compile(r"\(([A-D])\) ([\w ]+?)(?= \(|$)")
-
-
-def test_the_right_letter_of_an_embedded_task_is_that_of_the_only_word_of_its_kind() -> None:
+    # The right letter is that of the only word of its kind.
+    option = re.compile(r"\(([A-D])\) ([\w ]+?)(?= \(|$)")
     for name in ("odd_one_out", "find_the_kind"):
         file = packaged_toml("builders.superni", "texts", f"{name}.toml")
         kind_of = {word: kind for kind, words in file["groups"].items() for word in words}
-        for instance in embedded.source_tasks()[name]().instances:
-            kinds = {letter: kind_of[word] for letter, word in OPTION.findall(instance.text)}
+        for instance in tasks[name].instances:
+            kinds = {letter: kind_of[word] for letter, word in option.findall(instance.text)}
             asked = [kind for kind, words in file.get("kinds", {}).items() if re.search(rf"\b{words}\b", instance.text)]
             odd = [kind for kind in kinds.values() if [*kinds.values()].count(kind) == 1]
             assert [letter for letter, kind in kinds.items() if kind in (asked or odd)] == [instance.label]
+
+
+def instances(n: int, labels: Sequence[str]) -> list[dict[str, Any]]:
+    """Instances of the present schema, whose labels take turns."""
+    return [
+        {"id": f"task1-{number:032x}", "input": text_of(number), "output": [labels[number % len(labels)]]}
+        for number in range(n)
+    ]
+
+
+def write_task(folder: Path, name: str, rows: Sequence[object], instruction: str = "Answer yes or no.") -> Path:
+    """Write a task file in the present schema of Super-NaturalInstructions."""
+    names = ("Contributors", "Source", "Categories", "Definition", "Input_language", "Output_language")
+    values = ("somebody", "made", "Made Classification", instruction, "English", "English")
+    fields = {name: [value] for name, value in zip(names, values, strict=True)}
+    return written(folder, name, {**fields, "Positive Examples": [], "Instances": rows, "Instance License": ["MIT"]})
+
+
+def write_old_task(folder: Path, name: str, rows: Sequence[tuple[str, Any]], instruction: str) -> Path:
+    """Write a task file of the old schema: texts instead of lists, and no ids."""
+    fields = {"Contributors": "somebody", "Source": "made (2020)", "Categories": "Made Classification -> Old"}
+    instances = [{"input": text, "output": output} for text, output in rows]
+    told = {**fields, "Definition": instruction, "Positive Examples": [], "Instances": instances}
+    return written(folder, name, told)
+
+
+def written(folder: Path, name: str, value: object) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.json").write_text(json.dumps(value), encoding="utf-8")
+    return folder / f"{name}.json"
 
 
 PUBLISHED = ("task050_multirc_answerability", "task056_multirc_classify_correct_answer")
@@ -199,10 +221,6 @@ def from_folder(folder: Path, *arguments: str, status: int = 0) -> str:
     assert done.returncode == status, done.stderr
     assert status == 0 or (done.stdout == "" and not (folder / "out").exists())
     return done.stderr if status else done.stdout
-
-
-def files_of(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 def items_of(folder: Path) -> dict[tuple[str, str], list[LabelItem]]:
@@ -261,21 +279,19 @@ def test_published_tasks_of_a_folder_are_built_and_the_missing_ones_listed(tmp_p
     assert "143 small_test_split" in told
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+@pytest.mark.slow
+def test_bad_arguments_are_one_line_and_leave_nothing(tmp_path: Path) -> None:
+    for arguments, message in (
         ("--tasks odd_one_out --tasks ,", "--tasks ',': names no task; leave it out for the default"),
         ("--tasks published", "--tasks published: stands for files of the publication, alone; leave it out"),
         ("--tasks none", "--tasks none: the source has no such task; have: course_topics, "),
         ("--source natural-instructions --input .", "--input .: no file taskNNN_NAME.json here"),
-    ],
-)
-def test_bad_arguments_are_one_line_and_leave_nothing(tmp_path: Path, arguments: str, message: str) -> None:
-    done = run(tmp_path, *arguments.split())
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"error: {message}")
-    assert without_progress(done.stderr).count("\n") == 1
-    assert list(tmp_path.iterdir()) == []
+    ):
+        done = run(tmp_path, *arguments.split())
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith(f"error: {message}")
+        assert without_progress(done.stderr).count("\n") == 1
+        assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow
@@ -359,13 +375,7 @@ def test_random_and_english_words_stand_in_the_frame_in_mean_numbers() -> None:
     assert len(text.split()) == 2_000
 
 
-def places(folder: Path, *names: str) -> SourceTasks:
-    for name in names:
-        write_task(folder, name, instances(100, ["yes", "no"]))
-    return natural_instructions.source_tasks(folder)
-
-
-def test_the_present_schema_is_read(tmp_path: Path) -> None:
+def test_the_present_and_the_old_schema_are_read(tmp_path: Path) -> None:
     rows = instances(100, ["yes", "no"])
     rows[3]["output"] = ["no", "never"]
     del rows[5]["id"]
@@ -375,14 +385,10 @@ def test_the_present_schema_is_read(tmp_path: Path) -> None:
     assert content.instances[3].outputs == ("no", "never")
     assert content.instances[4].location == "task900_made.json, instance 4"
     assert content.instances[5].item_id == natural_instructions.made_id("task900_made", text_of(5), 0)
-
-
-def test_the_old_schema_is_read(tmp_path: Path) -> None:
-    rows = [(text_of(n), ["yes"] if n % 2 else "no") for n in range(100)] + [(text_of(0), "no")]
-    content = natural_instructions.read_task(write_old_task(tmp_path, "task900_made", rows, instruction="Yes or no?"))
-    assert content.instruction == "Yes or no?"
-    assert content.category == "Made Classification -> Old"
-    assert content.licence == "not told"
+    old = [(text_of(n), ["yes"] if n % 2 else "no") for n in range(100)] + [(text_of(0), "no")]
+    content = natural_instructions.read_task(write_old_task(tmp_path, "task900_made", old, instruction="Yes or no?"))
+    told = (content.instruction, content.category, content.licence)
+    assert told == ("Yes or no?", "Made Classification -> Old", "not told")
     assert labels_of(content) == ("no", "yes")
     assert content.instances[100].item_id == f"{content.instances[0].item_id}-2"
     assert len({instance.item_id for instance in content.instances}) == 101
@@ -453,7 +459,9 @@ def test_the_table_has_the_279_tasks_of_the_publication() -> None:
 
 
 def test_tasks_are_named_by_full_name_or_number(tmp_path: Path) -> None:
-    found = places(tmp_path, "task007_made", "task184_one", "task184_two", "task1007_made")
+    for name in ("task007_made", "task184_one", "task184_two", "task1007_made"):
+        write_task(tmp_path, name, instances(100, ["yes", "no"]))
+    found = natural_instructions.source_tasks(tmp_path)
     for words, names in (
         *((word, "task007_made") for word in ("7", "007", "task007", "task007_made")),
         ("1007 7 task1007", "task1007_made task007_made"),
@@ -466,17 +474,9 @@ def test_tasks_are_named_by_full_name_or_number(tmp_path: Path) -> None:
         named_tasks(["task07_made"], found)
 
 
-@pytest.mark.parametrize(
-    ("outputs", "rule"),
-    [
-        ([["yes"]] * 400, "one_label"),
-        ([["yes"], ["no"]] * 48, "too_few_items"),
-        ([[f"label {n % 50}"] for n in range(400)], "many_labels"),
-        ([[f"label {n % 49}"] for n in range(400)], None),
-    ],
-)
-def test_whole_tasks_are_dropped_by_a_rule(tmp_path: Path, outputs: list[list[str]], rule: str | None) -> None:
-    rows = [{"id": str(n), "input": text_of(n), "output": output} for n, output in enumerate(outputs)]
-    content = natural_instructions.read_task(write_task(tmp_path, "task900_made", rows))
-    refusal = content_refusal(content, labels_of(content))
-    assert (refusal and refusal[0].name) == rule
+def test_a_task_of_fifty_labels_is_dropped(tmp_path: Path) -> None:
+    for n_labels, rule in ((50, "many_labels"), (49, None)):
+        rows = [{"id": str(n), "input": text_of(n), "output": [f"label {n % n_labels}"]} for n in range(400)]
+        content = natural_instructions.read_task(write_task(tmp_path, "task900_made", rows))
+        refusal = content_refusal(content, labels_of(content))
+        assert (refusal and refusal[0].name) == rule

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from biasboard.ground.progress import silent
+from builders.synthbias.checks.check import word_list
+from builders.synthbias.generation import instructions
 from builders.synthbias.generation.generate import design_cells
 from builders.synthbias.generation.generated import check
-from builders.synthbias.generation.instructions import (
-    answer_schema,
-    cell_of,
-    cells_of,
-    pairs_by_cell,
-    requests_draft,
-    wanted,
-)
 from builders.synthbias.generation.written_sentences import WrittenSentence, candidate_of
 from builders.synthbias.minimal_pairs import CheckedItems
 from schemas.documents.dataset import Manifest, Reject
@@ -34,8 +28,8 @@ from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.folders.run_folder import finished_runs, read_result, read_run
 from schemas.items.coreference import CoreferenceItem
 from schemas.validate import problems
-from tests.builders.writing_server import MODEL, USELESS
 from tests.commands import run, started
+from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Received
 
 N_PAIRS = 2
 PER_CELL = 4
@@ -51,19 +45,19 @@ PRICE = (500 * 10 + 100 * 30) / 1e6
 def test_the_design_has_every_order_and_referent_of_each_pair() -> None:
     cells = design_cells(None)
     assert len(cells) == len({cell.key for cell in cells}) == 395 * (4 + 2)
-    assert all(cell_of(cell.key) == cell for cell in cells)
+    assert all(instructions.cell_of(cell.key) == cell for cell in cells)
     assert Counter((cell.config, cell.referent) for cell in cells) == {
         ("type1", None): 790,
         ("type2", "first"): 790,
         ("type2", "second"): 790,
     }
     for key in ("", "type2-nurse-guard-open", "type1-nurse-guard-first", "type2-nurse-pilot-first", "a-b-c-d-e"):
-        assert cell_of(key) is None
+        assert instructions.cell_of(key) is None
 
 
 def checked(*endings: str, per_cell: int = 5) -> CheckedItems:
     """What becomes of sentences of a model about a cook and a nurse."""
-    cell, before = next(cells_of([("cook", "nurse")])), "The cook met the nurse at the gate before"
+    cell, before = next(instructions.cells_of([("cook", "nurse")])), "The cook met the nurse at the gate before"
     found = [candidate_of({"before": before, "case": "nominative", "after": after}, "row", cell) for after in endings]
     candidates = [candidate for candidate in found if isinstance(candidate, WrittenSentence)]
     assert len(candidates) == len(endings)
@@ -80,48 +74,111 @@ def test_a_word_for_nobody_in_particular_is_no_other_person() -> None:
 
 
 def test_requests_ask_for_what_is_missing_and_never_for_a_number_again() -> None:
-    cells = list(cells_of([("guard", "nurse")]))
-    first = wanted(cells, {}, {}, per_cell=5, per_request=2)
+    cells = list(instructions.cells_of([("guard", "nurse")]))
+    first = instructions.wanted(cells, {}, {}, per_cell=5, per_request=2)
     assert [samples for _, samples in first] == [range(3)] * 6
     have = {cells[0].key: 5, cells[1].key: 3}
     samples = dict.fromkeys((cell.key for cell in cells), 3)
-    second = wanted(cells, have, samples, per_cell=5, per_request=2, share_kept=0.5)
+    second = instructions.wanted(cells, have, samples, per_cell=5, per_request=2, share_kept=0.5)
     assert second == [(cells[1], range(3, 5)), *((cell, range(3, 8)) for cell in cells[2:])]
-    splits = [split for one in (first, second) for split in requests_draft(one, per_request=2).splits]
+    splits = [split for one in (first, second) for split in instructions.requests_draft(one, per_request=2).splits]
     ids = [item.item_id for split in splits for item in split.items]
     assert len(ids) == len({*ids})
-    assert json.loads(answer_schema(2))["properties"]["sentences"]["maxItems"] == 2
+    assert json.loads(instructions.answer_schema(2))["properties"]["sentences"]["maxItems"] == 2
 
 
-class Server(NamedTuple):
-    """The server process and its log."""
+ASKED = re.compile(r"Write (\d+) different English sentences about the (.+?) and the (.+?), in each")
+SETTINGS = sorted(word_list("cellar attic stable harbor orchard bakery corridor courtyard museum station theater lawn"))
+STATES = sorted(word_list("cold tired hungry late early ready thirsty certain curious anxious calm famous busy angry"))
+THINGS = sorted(word_list("basket bucket ladder lantern kettle pillow helmet compass blanket hammer shovel umbrella"))
 
-    url: str
-    log: Path
 
-    def answered(self) -> list[str]:
-        return [line.split()[1] for line in self.log.read_text().splitlines() if line.startswith("answered")]
+def sentence(first: str, second: str, place: int) -> dict[str, str]:
+    """A sentence in the form of an answer; other places give other sentences."""
+    setting, state = SETTINGS[place % 12], STATES[place // 12 % 14]
+    thing = THINGS[place // 168 % 12]
+    if place % 2:
+        return {
+            "before": f"In the {setting} the {first} and the {second} put down a {thing} because",
+            "case": "nominative",
+            "after": f"was {state}.",
+        }
+    return {
+        "before": f"Near the {setting} the {first} saw how the {second} lifted a {thing} with",
+        "case": "possessive_dependent",
+        "after": f"{state} hands.",
+    }
+
+
+def written(prompt: str, seed: int) -> tuple[str, str]:
+    """The text of an answer, and why it ended."""
+    asked = ASKED.search(prompt)
+    if asked is None:
+        return "Hello there.", "stop"
+    n, first, second = int(asked[1]), asked[2], asked[3]
+    drawn = hashlib.sha256(f"{prompt}{seed}".encode()).digest()
+    sentences = [sentence(first, second, drawn[2 * number] * 256 + drawn[2 * number + 1]) for number in range(n)]
+    kind = drawn[30] % 20
+    if kind == 0:
+        sentences[0]["after"] = "told the manager of the farmer."
+    elif kind == 1:
+        sentences[0]["case"] = "genitive"
+    elif kind == 2:
+        return "I'm sorry, but I cannot help with that.", "stop"
+    text = json.dumps({"sentences": sentences})
+    if kind == 3:
+        return text[: len(text) // 2], "length"
+    if kind == 4:
+        return f"Here you are:\n```json\n{text}\n```\nAnything else?", "stop"
+    return text, "stop"
+
+
+@dataclass
+class WritingEndpoint(FakeEndpoint):
+    """Writes sentences on instruction; its answers follow from the request alone.
+
+    Some are wrapped, cut off, wrong or refused, and some requests get 429 or 500 the first time.
+    """
+
+    tokenizer: Any = None
+    delay: float = 0.03
+    is_useful: bool = True
+    """False for one that answers in prose alone."""
+    sent: list[str] = field(default_factory=list)
+    """Instructions in the wanted form that were answered."""
+    refused: set[str] = field(default_factory=set)
+
+    def answer(self, received: Received) -> tuple[int, dict[str, Any]]:
+        body = received.body
+        if received.route != "/chat/completions" or body.get("logprobs"):
+            return 400, {"error": {"message": "logprobs are not served"}}
+        prompt, seed = body["messages"][0]["content"], body["seed"]
+        key = hashlib.sha256(f"{prompt}{seed}".encode()).hexdigest()
+        number = int(key[:4], 16)
+        is_instruction = ASKED.search(prompt) is not None
+        if is_instruction and number % 10 < 2 and key not in self.refused:
+            self.refused.add(key)
+            return 429 if number % 2 else 500, {"error": {"message": "slow down"}}
+        text, finish = written(prompt, seed) if self.is_useful else ("There once was a baker.", "stop")
+        if is_instruction and body.get("response_format"):
+            self.sent.append(key)
+        choice = {"index": 0, "finish_reason": finish, "message": {"role": "assistant", "content": text}}
+        usage = {"prompt_tokens": 500, "completion_tokens": 100}
+        return 200, {"model": body["model"], "choices": [choice], "usage": usage}
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    log = tmp_path_factory.mktemp("server") / "log.txt"
-    log.touch()
-    command = [sys.executable, "-m", "tests.builders.writing_server", str(log)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield Server(f"http://127.0.0.1:{int(process.stdout.readline())}/v1", log)
-        finally:
-            process.kill()
+def server() -> Iterator[WritingEndpoint]:
+    with WritingEndpoint() as endpoint:
+        yield endpoint
 
 
-def arguments(folder: Path, server: Server, *more: str, model: str = MODEL) -> list[str]:
+def arguments(folder: Path, server: WritingEndpoint, *more: str) -> list[str]:
     prices = folder / "prices.toml"
     prices.parent.mkdir(parents=True, exist_ok=True)
-    prices.write_text(f'["{model}"]\ninput = 10.0\noutput = 30.0\n', encoding="utf-8")
+    prices.write_text(f'["{MODEL}"]\ninput = 10.0\noutput = 30.0\n', encoding="utf-8")
     return [
-        *("-m", "builders.synthbias", "generate", "--backend", "openai", "--model", model),
+        *("-m", "builders.synthbias", "generate", "--backend", "openai", "--model", MODEL),
         *("--pairs", str(N_PAIRS), "--per-cell", str(PER_CELL), "--per-request", str(PER_REQUEST), "--pilot", "3"),
         *("--max-cost", str(MAX_COST), "--prices", str(prices), "--base-url", server.url, "--api", "chat"),
         *("--concurrency", str(CONCURRENCY), "--work", str(folder / "work"), "--out", str(folder / "dataset"), *more),
@@ -150,33 +207,29 @@ class Generated(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def generated(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Generated:
+def generated(server: WritingEndpoint, tmp_path_factory: pytest.TempPathFactory) -> Generated:
     """The dataset after a kill when some answers have been sent."""
     folder = tmp_path_factory.mktemp("generated")
     with started(*arguments(folder, server)) as command:
-        while len(server.answered()) < KILLED_AT and command.poll() is None:
+        while len(server.sent) < KILLED_AT and command.poll() is None:
             time.sleep(0.005)
         assert command.poll() is None, f"it ended before answer {KILLED_AT}: {command.stdout}{command.stderr}"
         command.kill()
     done = run(*arguments(folder, server), status=0)
-    times = Counter(server.answered())
+    times = Counter(server.sent)
     return Generated(folder, done.stdout, sum(n - 1 for n in times.values()), len(times))
 
 
 @pytest.mark.slow
-def test_every_cell_is_full_after_a_kill(generated: Generated) -> None:
+def test_after_a_kill_every_cell_is_full_and_every_sentence_is_an_item_or_a_reject(generated: Generated) -> None:
     cells = design_cells(N_PAIRS)
-    have = pairs_by_cell(generated.items())
+    have = instructions.pairs_by_cell(generated.items())
     assert {cell.key: have[cell.key] for cell in cells} == dict.fromkeys((cell.key for cell in cells), PER_CELL)
     assert list(problems(generated.dataset)) == []
     manifest = generated.manifest()
     assert (manifest.generator_model, manifest.human_validated) == (MODEL, False)
     # Only what was under way was asked twice.
     assert generated.n_sent_twice <= CONCURRENCY
-
-
-@pytest.mark.slow
-def test_every_sentence_is_an_item_or_a_reject(generated: Generated) -> None:
     folders = finished_runs(generated.folder / "work" / "runs")
     records = {record.item_id for folder in folders for record in read_run(folder).records}
     rejects = read_rows(generated.dataset / "rejects.parquet", Reject)
@@ -189,7 +242,7 @@ def test_every_sentence_is_an_item_or_a_reject(generated: Generated) -> None:
     assert len(rows) + len(told) == PER_REQUEST * (len(records) - n_empty)
     counts = Counter(reject.rule for reject in rejects)
     assert {"refused_answer", "truncated_answer", "malformed_sentence"} <= counts.keys()
-    assert counts == {entry.rule: entry.n for entry in generated.manifest().rejects if entry.n}
+    assert counts == {entry.rule: entry.n for entry in manifest.rejects if entry.n}
 
 
 @pytest.mark.slow
@@ -210,15 +263,20 @@ def test_the_bill_is_known_and_below_the_limit_and_the_dataset_tells_it(generate
 
 
 @pytest.mark.slow
-def test_the_kept_answers_give_the_same_items_again_without_the_model(generated: Generated, tmp_path: Path) -> None:
+def test_the_kept_answers_give_the_same_items_again_without_the_model(
+    server: WritingEndpoint, generated: Generated, tmp_path: Path
+) -> None:
+    n_before, manifest = len(server.sent), generated.manifest()
     chosen = ("--source", "generated", "--out", tmp_path / "again")
     # A dataset knows its own limits; of runs, they must be told.
     sources = ((generated.dataset, ()), (generated.folder / "work" / "runs", ("--per-cell", str(PER_CELL))))
     for source, limits in sources:
         run("-m", "builders.synthbias", *chosen, *limits, "--input", source, "--overwrite", status=0, TZ="Asia/Tokyo")
         again = read_manifest(tmp_path / "again")
-        assert again.content_sha256 == generated.manifest().content_sha256
-        assert again.files == generated.manifest().files
+        assert (again.content_sha256, again.files) == (manifest.content_sha256, manifest.files)
+    done = run(*arguments(generated.folder, server), status=0)
+    assert f"complete: each of the {6 * N_PAIRS} cells has {PER_CELL} minimal pairs" in done.stdout
+    assert (len(server.sent), generated.manifest()) == (n_before, manifest)
 
 
 ATTIC = "In the attic the cook met the nurse because"
@@ -236,61 +294,53 @@ ATTIC = "In the attic the cook met the nurse because"
     ],
 )
 def test_a_sentence_in_another_form_is_a_reject_that_can_be_written(value: object, is_candidate: bool) -> None:
-    found = candidate_of(value, "row", next(cells_of([("cook", "nurse")])))
+    found = candidate_of(value, "row", next(instructions.cells_of([("cook", "nurse")])))
     assert isinstance(found, WrittenSentence) == is_candidate
     text = found.slotted.filled("feminine") if isinstance(found, WrittenSentence) else found.candidate
     assert text.encode("utf-8")
 
 
 @pytest.mark.slow
-def test_a_model_that_writes_nothing_usable_is_found_out_by_the_pilot(server: Server, tmp_path: Path) -> None:
-    n_before = len(server.answered())
-    done = run(*arguments(tmp_path, server, model=USELESS), status=1, timeout=200)
+def test_a_model_that_writes_nothing_usable_is_found_out_by_the_pilot(tmp_path: Path) -> None:
+    with WritingEndpoint(is_useful=False) as server:
+        done = run(*arguments(tmp_path, server), status=1, timeout=200)
+        assert len(server.sent) == 6, "three instructions of each type"
     assert "0 can be used" in done.stderr
     assert "take another model" in done.stderr
-    assert len(server.answered()) - n_before == 6, "three instructions of each type"
     assert not (tmp_path / "dataset").exists()
 
 
 @pytest.mark.slow
-def test_a_limit_on_the_cost_holds_over_all_rounds(server: Server, tmp_path: Path) -> None:
-    n_before, limit = len(server.answered()), 0.15
+def test_a_limit_on_the_cost_holds_over_all_rounds(server: WritingEndpoint, tmp_path: Path) -> None:
+    n_before, limit = len(server.sent), 0.15
     stopped = run(*arguments(tmp_path, server, "--max-cost", str(limit), "--pilot", "0"), status=3, timeout=200)
     assert "run the same command again, with more than --max-cost 0.15" in stopped.stderr
-    assert 0 < (len(server.answered()) - n_before) * PRICE <= limit
+    assert 0 < (len(server.sent) - n_before) * PRICE <= limit
     assert not [*tmp_path.rglob("dataset")]
 
 
 @pytest.mark.slow
-def test_a_finished_generation_repeated_is_complete_and_asks_nothing(server: Server, generated: Generated) -> None:
-    n_before, manifest = len(server.answered()), generated.manifest()
-    done = run(*arguments(generated.folder, server), status=0)
-    assert f"complete: each of the {6 * N_PAIRS} cells has {PER_CELL} minimal pairs" in done.stdout
-    assert (len(server.answered()), generated.manifest()) == (n_before, manifest)
-
-
-@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are listed in /proc")
-def test_the_model_is_asked_no_more_once_the_command_is_killed(server: Server, tmp_path: Path) -> None:
-    n_before, n_pairs = len(server.answered()), 60
+def test_the_model_is_asked_no_more_once_the_command_is_killed(server: WritingEndpoint, tmp_path: Path) -> None:
+    n_before, n_pairs = len(server.sent), 60
     n_wanted = n_pairs * 6 * PER_CELL // PER_REQUEST
     more = ("--pilot", "0", "--pairs", str(n_pairs), "--max-cost", "100")
     with started(*arguments(tmp_path, server, *more)) as command:
-        while len(server.answered()) == n_before and command.poll() is None:
+        while len(server.sent) == n_before and command.poll() is None:
             time.sleep(0.005)
         process = command.process.pid
         children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
         assert children, "it asks in a process of its own"
         command.send_signal(signal.SIGKILL)
         command.wait()
-        n_at_kill = len(server.answered())
+        n_at_kill = len(server.sent)
         deadline = time.monotonic() + 60
         # A process that has ended may wait for whoever adopted it to ask for its status.
         while any(is_running(child) for child in children):
             assert time.monotonic() < deadline, "its child goes on"
             time.sleep(0.01)
     # It was answered a few more that were under way; left alone, it went on until it next printed a line.
-    assert len(server.answered()) - n_at_kill < n_wanted / 10
+    assert len(server.sent) - n_at_kill < n_wanted / 10
 
 
 def is_running(process: str) -> bool:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from biasboard.ground.errors import DataError
-from builders.dataset.output import Draft
 from builders.synthbias import winobias
 from builders.synthbias.winobias import MIT_NOTICE, parse_file, without_markup
 from schemas.items.coreference import CoreferenceItem
@@ -46,9 +45,7 @@ def test_a_pair_of_lines_becomes_two_items() -> None:
     assert (she.referent, she.reference, she.occupations) == ("nurse", "nurse", ("guard", "nurse"))
     assert (she.stereotype, he.stereotype, she.cluster) == ("pro", "anti", "guard|nurse")
     assert (she.source_row, she.flags, he.flags) == ("pro_stereotyped_type1.txt.dev:1", (), ())
-
-
-def test_several_pronouns_keep_their_places_and_the_first_is_asked_about() -> None:
+    # Several pronouns keep their places, and the first is asked about.
     line = "The cook asked [the nurse] whether [she] could lend [her] bike."
     text, pronouns, *_ = without_markup(line)
     assert [text[pronoun.start : pronoun.end] for pronoun in pronouns] == ["she", "her"]
@@ -64,10 +61,11 @@ MET = "[The cook] met the nurse"
     [
         ("not_minimal_pair", f"{MET} before [he] ate.", f"{MET} when [she] ate."),
         ("not_minimal_pair", "The cook met [the nurse] and [her] dog.", "The cook met [the nurse] and [he] dog."),
-        ("within_10_points", "[The salesperson] met the editor before [he] ate.", ""),
-        ("gendered_noun", f"{MET} and [his] son.", f"{MET} and [her] son."),
-        ("plural_pronoun", "[The cook] told the nurse of them as [he] ate.", ""),
-        ("repeated_occupation", f"{MET} before [he] saw another nurse.", ""),
+        (
+            "within_10_points gendered_noun plural_pronoun repeated_occupation",
+            "[The salesperson] told the editor of them and a man as [he] met another editor.",
+            "",
+        ),
         ("several_pronouns", f"{MET} before [he] sold [his] car.", f"{MET} before [she] sold [her] car."),
         ("unmarked_pronoun", f"{MET} before [he] sold his car.", f"{MET} before [she] sold her car."),
         ("duplicate_text", PRO, ANTI),
@@ -79,8 +77,8 @@ MET = "[The cook] met the nurse"
 def test_each_peculiarity_is_flagged(flag: str, pro: str, anti: str) -> None:
     one, other = items_of([pro], [anti.replace("the [", "The [") or pro.replace("[he]", "[she]")])
     of_both, _, of_other = flag.partition("; ")
-    expected = {of_both} - {""}
-    assert (set(one.flags), set(other.flags)) == (expected, expected | ({of_other} - {""}))
+    expected = {*of_both.split()}
+    assert (set(one.flags), set(other.flags)) == (expected, expected | {*of_other.split()})
 
 
 def test_another_marked_pronoun_leaves_the_case_to_the_form() -> None:
@@ -127,13 +125,9 @@ def test_other_files_than_the_published_ones_are_refused(tmp_path: Path) -> None
         winobias.draft(tmp_path, limit=None)
 
 
-@pytest.fixture(scope="module")
-def real(shared_data: Path) -> Draft[CoreferenceItem]:
-    return winobias.draft(shared_data / "winobias", limit=None)
-
-
 @pytest.mark.slow
-def test_the_published_files_give_every_line(real: Draft[CoreferenceItem], shared_data: Path) -> None:
+def test_the_published_files_give_every_line(shared_data: Path) -> None:
+    real = winobias.draft(shared_data / "winobias", limit=None)
     assert [(split.config, split.split, len(split.items)) for split in real.splits] == [
         (config, split, 792) for config in ("type1", "type2") for split in ("validation", "test")
     ]
@@ -143,11 +137,6 @@ def test_the_published_files_give_every_line(real: Draft[CoreferenceItem], share
     assert set(Counter(item.pair_id for item in items).values()) == {2}
     last = Counter(item.pair_id[:14] for item in items if item.referent == item.occupations[1])
     assert last == {"winobias-type1": 792, "winobias-type2": 1580}
-    for item in items:
-        assert item.referent == item.reference
-        assert item.sentence[item.pronoun_start : item.pronoun_start + len(item.pronoun)] == item.pronoun
-        assert "[" not in item.sentence
-        assert "  " not in item.sentence
     assert Counter(flag for item in items for flag in item.flags) == {
         "not_minimal_pair": 2 * 19,
         "other_pronoun_marked": 2 * 2,

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from builders.synthbias.annotation.annotated import AnnotatedDataset
 from builders.synthbias.annotation.deciding import expected_reading
 from builders.synthbias.annotation.entrance import TEST
-from builders.synthbias.annotation.safe_csv import render_records
 from builders.synthbias.annotation.session import Session
 from builders.synthbias.annotation.state import State
 from builders.synthbias.annotation.vote_intake import SubmittedVotes
@@ -51,10 +50,6 @@ def votes(item: CoreferenceItem, annotator: str, ballot: Ballot) -> Iterator[Vot
             submitted_at="",
             source="test",
         )
-
-
-def csv_of(rows: Iterable[Vote]) -> str:
-    return render_records(Vote, rows)
 
 
 def submission(item_id: str, annotator: str, ballot: Ballot) -> SubmittedVotes:

@@ -8,7 +8,7 @@ import signal
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
@@ -21,6 +21,7 @@ from builders.synthbias.annotation.annotated import AnnotatedDataset, sentence_o
 from builders.synthbias.annotation.deciding import Policy, decide_pairs
 from builders.synthbias.annotation.entrance import TEST
 from builders.synthbias.annotation.model_votes import DATASET, questions_draft
+from builders.synthbias.annotation.safe_csv import render_records
 from builders.synthbias.annotation.state import State, check_dataset, note_dataset, read_state, write_state
 from builders.synthbias.annotation.votes import AnnotatorKind, Status, Vote, VoteQuestion
 from evaluators.backend import Response
@@ -29,31 +30,22 @@ from evaluators.tasks.instructions.instruction_task import TASK
 from schemas.folders.dataset_folder import read_manifest, read_split
 from schemas.items.instruction import InstructionItem
 from tests import commands
-from tests.builders.annotation.made_votes import EMPTY, active, csv_of, unanimous
+from tests.builders.annotation.made_votes import EMPTY, unanimous
 from tests.evaluators.asking import replayable
 
-
-class Annotate:
-    """Runs commands in the folder of a test."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def __call__(self, *arguments: object, status: int = 0) -> str:
-        """What a command prints on success, or the one line that it says in failure."""
-        done = commands.run("-m", "builders.synthbias", "annotate", *arguments, cwd=self.folder, status=status)
-        assert status == 0 or (done.stdout, done.stderr.count("\n")) == ("", 1)
-        return done.stdout + done.stderr
-
-    def ingest(self, dataset: Path, rows: Iterable[Vote]) -> str:
-        """Take votes in from a file."""
-        (self.folder / "votes.csv").write_text(csv_of(rows), encoding="utf-8")
-        return self("ingest", dataset, "votes.csv", "--state", "s")
+Annotate = Callable[..., str]
 
 
 @pytest.fixture
 def annotate(tmp_path: Path) -> Annotate:
-    return Annotate(tmp_path)
+    """Runs a command in the folder of the test: what it prints, or the one line that it says in failure."""
+
+    def run(*arguments: object, status: int = 0) -> str:
+        done = commands.run("-m", "builders.synthbias", "annotate", *arguments, cwd=tmp_path, status=status)
+        assert status == 0 or (done.stdout, done.stderr.count("\n")) == ("", 1)
+        return done.stdout + done.stderr
+
+    return run
 
 
 @pytest.mark.slow
@@ -70,11 +62,12 @@ def test_from_the_plan_to_the_dataset_and_the_report(
     assert "20 sentences of the entrance test" in said
 
     rows = unanimous(annotated).rows
-    said = annotate.ingest(dataset, rows)
+    (tmp_path / "votes.csv").write_text(render_records(Vote, rows), encoding="utf-8")
+    said = annotate("ingest", dataset, "votes.csv", *state)
     assert said.startswith(f"{len(rows)} votes added, 0 known already, 0 refused\n")
     assert "annotators: 8 untested" in said
     kept = (tmp_path / "s" / "votes.csv").read_bytes()
-    assert "0 votes added" in annotate.ingest(dataset, rows)
+    assert "0 votes added" in annotate("ingest", dataset, "votes.csv", *state)
     assert (tmp_path / "s" / "votes.csv").read_bytes() == kept
 
     said = annotate("decide", dataset, *state, "--count-untested")
@@ -105,24 +98,21 @@ def test_an_exclusion_keeps_the_votes_and_can_be_taken_back(
     assert read_state(tmp_path / "s") == before
 
 
-@pytest.mark.parametrize(
-    ("arguments", "option"),
-    [
-        (("plan", "d", "--state", "d"), "--state d"),
-        (("serve", "d", "--state", "d/new/state"), "--state d/new/state"),
-        (("export", "d", "--state", "s", "--out", "d", "--entrance"), "--out d"),
-        (("decide", "d", "--state", "s", "--out", "d/accepted"), "--out d/accepted"),
-    ],
-)
 def test_nothing_is_written_into_a_dataset(
-    arguments: tuple[str, ...], option: str, dataset: Path, annotated: AnnotatedDataset, annotate: Annotate
+    dataset: Path, annotated: AnnotatedDataset, annotate: Annotate, tmp_path: Path
 ) -> None:
-    shutil.copytree(dataset, annotate.folder / "d")
-    write_state(annotate.folder / "s", EMPTY, unanimous(annotated))
-    before = sorted(annotate.folder.rglob("*"))
-    said = annotate(*arguments, status=1)
-    assert said == f"error: {option}: lies in the dataset folder {annotate.folder}/d; give a folder outside of it\n"
-    assert sorted(annotate.folder.rglob("*")) == before
+    shutil.copytree(dataset, tmp_path / "d")
+    write_state(tmp_path / "s", EMPTY, unanimous(annotated))
+    before = sorted(tmp_path.rglob("*"))
+    for command, option in (
+        (("serve",), ("--state", "d/new/state")),
+        (("export", "--state", "s", "--entrance"), ("--out", "d")),
+        (("decide", "--state", "s"), ("--out", "d/accepted")),
+    ):
+        said = annotate(*command, "d", *option, status=1)
+        folder = f"{tmp_path}/d; give a folder outside of it\n"
+        assert said == f"error: {' '.join(option)}: lies in the dataset folder {folder}"
+        assert sorted(tmp_path.rglob("*")) == before
 
 
 @pytest.mark.slow
@@ -152,13 +142,6 @@ def test_a_state_stays_with_the_dataset_and_version_on_which_it_was_begun(
     (tmp_path / "annotated.json").write_text("{}", encoding="utf-8")
     with pytest.raises(DataError, match=r"annotated\.json: does not name a dataset; remove it"):
         check_dataset(tmp_path, dataset, annotated.manifest)
-
-
-@pytest.mark.slow
-def test_a_model_has_no_page(dataset: Path, annotate: Annotate, tmp_path: Path) -> None:
-    write_state(tmp_path / "s", EMPTY, State((), active("gpt", kind=AnnotatorKind.MODEL)))
-    said = annotate("serve", dataset, "--state", "s", "--annotator", "gpt", status=1)
-    assert said == "error: --annotator gpt: is a model; give another name\n"
 
 
 @pytest.mark.slow
@@ -228,6 +211,9 @@ def test_a_model_takes_the_test_and_votes_on_both_sides(
     assert sorted(of_items.values()) == [1] * 10 + [3] * 10
     other = ("--dataset", dataset, "--backend", "baseline", "--model", "uniform", "--config", "type2")
     commands.run("-m", "evaluators", "run", *other, "--out", "other", cwd=tmp_path, status=0)
+    # A model has no page.
+    said = annotate("serve", dataset, *state, "--annotator", name, status=1)
+    assert said == f"error: --annotator {name}: is a model; give another name\n"
     refused = annotate("ingest", dataset, "other", *state, "--file-format", "model", status=1)
     assert f"not on '{DATASET}'; name a run on what annotate export --file-format model" in refused
 

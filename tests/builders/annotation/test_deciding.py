@@ -15,23 +15,19 @@ import pytest
 from biasboard.ground.errors import DataError
 from builders.dataset.output import write_dataset
 from builders.publishable import check_manifest
+from builders.synthbias.annotation import deciding
 from builders.synthbias.annotation.accepted import accepted_draft
 from builders.synthbias.annotation.agreement import agreement_on, report_lines
 from builders.synthbias.annotation.annotated import AnnotatedDataset
 from builders.synthbias.annotation.deciding import (
-    MAX_VOTES,
     Count,
     Expected,
     Policy,
     StopRule,
     VoteTally,
-    are_decided_by_people,
-    counting_ballots,
     decide_pairs,
-    expected_reading,
     is_accepted,
     is_enough,
-    votes_to_ask,
 )
 from builders.synthbias.annotation.state import State
 from builders.synthbias.annotation.votes import AnnotatorKind, Ballot, Status, VoteQuestion
@@ -109,7 +105,7 @@ def test_decisive_stops_exactly_when_no_further_votes_can_change_the_verdict(exp
     stopped = 0
     for n in (4, 6, 7, 8, 9):
         for tally in tallies(n)[:: 1 if n < 7 else 7]:
-            ends = {is_accepted(after, expected) for after in futures(tally, MAX_VOTES - n)}
+            ends = {is_accepted(after, expected) for after in futures(tally, deciding.MAX_VOTES - n)}
             assert is_enough(tally, expected, DECISIVE) == (len(ends) == 1), tally
             stopped += len(ends) == 1
     assert stopped > 50
@@ -121,16 +117,16 @@ def test_decisive_stops_exactly_when_no_further_votes_can_change_the_verdict(exp
 def test_votes_asked_at_once_are_never_in_vain(rule: StopRule, expected: Expected) -> None:
     for n in (0, 2, 4, 5, 7):
         for tally in tallies(n)[::3]:
-            asked = votes_to_ask(tally, expected, rule)
+            asked = deciding.votes_to_ask(tally, expected, rule)
             assert (asked == 0) == is_enough(tally, expected, rule)
-            assert n + asked <= MAX_VOTES
+            assert n + asked <= deciding.MAX_VOTES
             for fewer in range(1, asked):
                 assert not any(is_enough(after, expected, rule) for after in futures(tally, fewer))
             assert not asked or any(is_enough(after, expected, rule) for after in futures(tally, asked))
 
 
 def sides_of(annotated: AnnotatedDataset, reading: str) -> tuple[CoreferenceItem, CoreferenceItem]:
-    return next(sides for sides in annotated.pairs.values() if expected_reading(sides[0]) == reading)
+    return next(sides for sides in annotated.pairs.values() if deciding.expected_reading(sides[0]) == reading)
 
 
 RELABEL = Policy(relabel=True)
@@ -192,7 +188,7 @@ def test_only_complete_ballots_of_those_who_count_count(annotated: AnnotatedData
     state = State(tuple(rows), annotators)
 
     def who(policy: Policy) -> tuple[set[str], set[str]]:
-        ballots = counting_ballots(state, policy)
+        ballots = deciding.counting_ballots(state, policy)
         return set(ballots.get(one.item_id, {})), set(ballots.get(other.item_id, {}))
 
     assert who(Policy()) == ({"anna"}, set())
@@ -214,7 +210,7 @@ def test_a_model_decides_only_when_asked_and_then_no_human_has_validated(annotat
         assert {pair.verdict for pair in decide_pairs(annotated, state, Policy())} == {verdict}
         accepted = decide_pairs(annotated, state, policy)
         assert {pair.verdict for pair in accepted} == {"accepted"}
-        assert are_decided_by_people(accepted, annotated, state, policy) == by_people
+        assert deciding.are_decided_by_people(accepted, annotated, state, policy) == by_people
 
 
 def written(annotated: AnnotatedDataset, state: State, folder: Path, policy: Policy | None = None) -> Manifest:
@@ -288,9 +284,7 @@ def test_what_must_not_be_published_stays_so_and_shows_no_rejected_text(
     assert (manifest.redistributable, manifest.publish_refusal) == (False, "its licence forbids it")
     rejects = undecided_in(tmp_path / "out")
     assert [(one.candidate, one.source_row is not None) for one in rejects] == [("", True)] * 2
-
-
-def test_without_an_accepted_pair_there_is_no_dataset(annotated: AnnotatedDataset, tmp_path: Path) -> None:
+    # Without an accepted pair there is no dataset.
     with pytest.raises(DataError, match="no pair is accepted, so that there is nothing to write; collect more votes"):
         written(annotated, EMPTY, tmp_path)
 

@@ -13,22 +13,18 @@ from typing import Any
 import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
+from builders.synthbias.annotation import platforms
 from builders.synthbias.annotation.annotated import AnnotatedDataset, asked_id, sentence_of
 from builders.synthbias.annotation.deciding import Policy, decide_pairs
 from builders.synthbias.annotation.entrance import TEST
 from builders.synthbias.annotation.planning import plan_batch
-from builders.synthbias.annotation.platforms import (
-    Format,
-    batch_files,
-    column_map,
-    entrance_files,
-    read_submissions,
-)
+from builders.synthbias.annotation.platforms import Format
+from builders.synthbias.annotation.safe_csv import render_records
 from builders.synthbias.annotation.state import State, read_state, write_state
 from builders.synthbias.annotation.vote_intake import Intake, take_in
-from builders.synthbias.annotation.votes import AnnotatorKind, Ballot, VoteQuestion
+from builders.synthbias.annotation.votes import AnnotatorKind, Ballot, Vote, VoteQuestion
 from schemas.items.coreference import CoreferenceItem
-from tests.builders.annotation.made_votes import BALLOTS, EMPTY, active, csv_of, right, unanimous, wrong
+from tests.builders.annotation.made_votes import BALLOTS, EMPTY, active, right, unanimous, wrong
 
 WORDS = {True: "yes", False: "no", None: ""}
 PEOPLE = {"A": (1, 2, 3, 4), "B": (5, 6, 7, 8)}
@@ -38,7 +34,7 @@ def exported(annotated: AnnotatedDataset, form: Format, names: Iterable[str] = (
     """The files of the first batch, by group, or by name of an assigned one."""
     requests = plan_batch(decide_pairs(annotated, EMPTY, Policy()), annotated.groups, EMPTY, tuple(names))
     sentences = {item_id: sentence_of(item) for item_id, item in annotated.items.items()}
-    files = batch_files("0001", requests, sentences, form)
+    files = platforms.batch_files("0001", requests, sentences, form)
     return {name if names else name[5]: text for name, text in files.items() if name.startswith("0001-")}
 
 
@@ -91,7 +87,9 @@ def label_studio_file(annotated: AnnotatedDataset, group: str, text: str) -> str
 
 
 def taken_in(annotated: AnnotatedDataset, state: State, paths: Iterable[Path], form: Format) -> Intake:
-    submissions = [one for path in paths for one in read_submissions(path, form, column_map((), form))]
+    submissions = [
+        one for path in paths for one in platforms.read_submissions(path, form, platforms.column_map((), form))
+    ]
     return take_in(annotated, state, submissions)
 
 
@@ -128,14 +126,14 @@ def test_a_round_trip_with_accidents_and_repetitions(annotated: AnnotatedDataset
 def test_the_canonical_csv_round_trips_models_too(annotated: AnnotatedDataset, tmp_path: Path) -> None:
     state = unanimous(annotated)
     path = tmp_path / "votes.csv"
-    path.write_text(csv_of(state.rows), encoding="utf-8")
-    intake = take_in(annotated, EMPTY, read_submissions(path, Format.CSV, {}), kind=AnnotatorKind.MODEL)
+    path.write_text(render_records(Vote, state.rows), encoding="utf-8")
+    intake = take_in(annotated, EMPTY, platforms.read_submissions(path, Format.CSV, {}), kind=AnnotatorKind.MODEL)
     assert (intake.state.rows, intake.refused) == (state.rows, ())
     assert {one.kind for one in intake.state.annotators.values()} == {AnnotatorKind.MODEL}
     with pytest.raises(DataError, match=r"votes\.csv:2: annotator '.*' is a model, not a human; give --kind model"):
         taken_in(annotated, intake.state, [path], Format.CSV)
     # One broken line leaves the state alone.
-    path.write_text(csv_of(state.rows) + "x,y,anna,coherent,yes,,t\r\n", encoding="utf-8")
+    path.write_text(render_records(Vote, state.rows) + "x,y,anna,coherent,yes,,t\r\n", encoding="utf-8")
     with pytest.raises(DataError, match=rf"votes\.csv:{len(state.rows) + 2}: item 'x'"):
         taken_in(annotated, EMPTY, [path], Format.CSV)
 
@@ -200,24 +198,24 @@ def test_columns_of_other_tools_are_mapped(annotated: AnnotatedDataset, tmp_path
     heading = "PROLIFIC_PID,sentence_id,EndDate,State,Q1,Q2,Q3"
     path.write_text("\n".join((heading, *(row.format(item.item_id) for row in rows), "")))
     changes = ["annotator_id=PROLIFIC_PID", "item_id=sentence_id", "submitted_at=EndDate", "status=State"]
-    columns = column_map([*changes, "coherent=Q1", "first=Q2", "second=Q3"], Format.CSV)
-    submission, returned = read_submissions(path, Format.CSV, columns)
+    columns = platforms.column_map([*changes, "coherent=Q1", "first=Q2", "second=Q3"], Format.CSV)
+    submission, returned = platforms.read_submissions(path, Format.CSV, columns)
     assert (submission.annotator_id, submission.submitted_at) == ("abc", "2026-03-01T10:00:00.000Z")
     assert list(submission.answers.values()) == ["yes", "yes", "no"]
     assert (submission.refusal, returned.refusal) == (None, "rejected")
     with pytest.raises(DataError, match=r"no column for coherent, .*name it with --map"):
-        read_submissions(path, Format.CSV, column_map(changes, Format.CSV))
+        platforms.read_submissions(path, Format.CSV, platforms.column_map(changes, Format.CSV))
     with pytest.raises(ConfigError, match="--map WorkerId=x: write FIELD=COLUMN; fields: item_id"):
-        column_map(["WorkerId=x"], Format.CSV)
+        platforms.column_map(["WorkerId=x"], Format.CSV)
 
 
 def test_the_test_goes_out_without_answers_and_its_score_comes_in(annotated: AnnotatedDataset, tmp_path: Path) -> None:
     for form in Format:
-        (name, text), *_ = entrance_files(form).items()
+        (name, text), *_ = platforms.entrance_files(form).items()
         assert name.startswith("entrance.")
         assert all(asked_id(solved.sentence.item_id) in text for solved in TEST)
         assert "coherent,yes" not in text
-    tasks = json.loads(entrance_files(Format.LABEL_STUDIO)["entrance.json"])
+    tasks = json.loads(platforms.entrance_files(Format.LABEL_STUDIO)["entrance.json"])
     test = {asked_id(solved.sentence.item_id): solved.answers for solved in TEST}
     for number, task in enumerate(tasks):
         ballot = test[task["data"]["item_id"]]

@@ -40,10 +40,6 @@ def press(page: Page, ballot: Ballot) -> None:
         page.keyboard.press(keys[-1])
 
 
-def text_of(page: Page) -> str:
-    return page.locator("#sentence").inner_text()
-
-
 def test_the_whole_work_by_keyboard(annotated: AnnotatedDataset, browser: Browser, tmp_path: Path) -> None:
     by_text = {item.sentence: item for item in annotated.items.values()}
     with served(annotated, tmp_path) as address:
@@ -58,7 +54,7 @@ def test_the_whole_work_by_keyboard(annotated: AnnotatedDataset, browser: Browse
         expect(page.locator("#note")).to_have_text("Test passed: 20/20.")
         for done in range(3):
             expect(page.locator("#count")).to_have_text(f"{done} of 3")
-            press(page, right(by_text[text_of(page)]))
+            press(page, right(by_text[page.locator("#sentence").inner_text()]))
         expect(page.locator("#end-title")).to_have_text("Done")
         assert found.complaints == []
         assert [url for url in found.requests if not url.startswith((address, "data:"))] == []

@@ -17,18 +17,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
+from builders.synthbias.annotation import planning
 from builders.synthbias.annotation.annotated import AnnotatedDataset, asked_id
 from builders.synthbias.annotation.deciding import Policy, decide_pairs
 from builders.synthbias.annotation.entrance import EXAMPLES, TEST, EntranceScore, entrance_score, status_of
-from builders.synthbias.annotation.planning import (
-    Request,
-    batch_paths,
-    chosen_batch,
-    n_outstanding,
-    plan_batch,
-    read_batch,
-    write_batch,
-)
 from builders.synthbias.annotation.safe_csv import read_rows, render
 from builders.synthbias.annotation.session import Session, Turn, sampled_pairs
 from builders.synthbias.annotation.state import State, locked, pseudonyms, read_state, write_state
@@ -45,18 +37,8 @@ from builders.synthbias.annotation.votes import (
 from builders.synthbias.frames import open_frames, settled_frames
 from builders.synthbias.minimal_pairs import masked, mentions_in, wording
 from schemas.lexicon import gender_of_pronoun, occupations
-from tests.builders.annotation.made_votes import (
-    BALLOTS,
-    EMPTY,
-    active,
-    answers,
-    entrance_submissions,
-    right,
-    serving,
-    submission,
-    unanimous,
-    votes,
-)
+from tests.builders.annotation import made_votes
+from tests.builders.annotation.made_votes import BALLOTS, EMPTY, active, answers, entrance_submissions, right, votes
 
 
 def session(annotated: AnnotatedDataset, folder: Path, name: str = "anna", n_pairs: int | None = 5) -> Session:
@@ -81,7 +63,7 @@ def answer_right(found: Session, turn: Turn) -> Turn:
     return found.vote(turn.sentence.item_id, answers(right(found.annotated.items[turn.sentence.item_id])))
 
 
-def test_the_test_comes_first_then_one_side_of_each_pair(annotated: AnnotatedDataset, tmp_path: Path) -> None:
+def test_the_test_comes_first_then_the_side_with_fewer_votes(annotated: AnnotatedDataset, tmp_path: Path) -> None:
     found = session(annotated, tmp_path)
     first = found.turn()
     assert (first.phase, first.done, first.total, first.can_undo) == ("entrance", 0, 20, False)
@@ -92,26 +74,23 @@ def test_the_test_comes_first_then_one_side_of_each_pair(annotated: AnnotatedDat
     with locked(tmp_path):
         state = read_state(tmp_path)
         write_state(tmp_path, state, take_in(annotated, state, entrance_submissions("ben")).state)
-    pairs = []
+    asked = {}
     while turn.sentence is not None:
-        pairs.append(turn.sentence.pair_id)
+        asked[turn.sentence.pair_id] = turn.sentence.item_id
         turn = answer_right(found, turn)
     assert (turn.phase, turn.done, turn.total) == ("done", 5, 5)
-    assert sorted(pairs) == sorted(found.pairs)
+    assert sorted(asked) == sorted(found.pairs)
     assert {vote.annotator_id for vote in read_state(tmp_path).rows} == {"anna", "ben"}
     # A new process goes on where the last one stopped.
     assert session(annotated, tmp_path).turn() == turn
-
-
-def test_the_second_annotator_gets_the_side_with_fewer_votes(annotated: AnnotatedDataset, tmp_path: Path) -> None:
-    seen: dict[str, set[str]] = {}
-    for name in ("anna", "ben"):
-        found = session(annotated, tmp_path, name)
-        turn = pass_test(found)
-        while turn.sentence is not None:
-            seen.setdefault(turn.sentence.pair_id, set()).add(turn.sentence.item_id)
-            turn = answer_right(found, turn)
-    assert {len(sides) for sides in seen.values()} == {2}
+    # The second annotator gets the side with fewer votes.
+    found = session(annotated, tmp_path, "ben")
+    turn = found.turn()
+    for _ in range(5):
+        assert turn.sentence is not None
+        assert asked.pop(turn.sentence.pair_id) != turn.sentence.item_id
+        turn = answer_right(found, turn)
+    assert asked == {}
 
 
 def test_undo_asks_the_last_sentence_again(annotated: AnnotatedDataset, tmp_path: Path) -> None:
@@ -136,15 +115,9 @@ def test_undo_asks_the_last_sentence_again(annotated: AnnotatedDataset, tmp_path
     assert len(withdrawn) == 1 + len(answers(TEST[1].answers)) + 3
 
 
-def test_who_fails_the_test_is_asked_nothing_more(annotated: AnnotatedDataset, tmp_path: Path) -> None:
-    found = session(annotated, tmp_path)
-    for solved in TEST:
-        turn = found.vote(solved.sentence.item_id, answers(BALLOTS["incoherent"]))
-    assert (turn.phase, turn.sentence, turn.can_undo) == ("failed", None, False)
-    assert turn.annotator.reason == "entrance test: 4/20, less than 80 percent"
-
-
-def test_a_vote_that_is_not_asked_for_is_refused(annotated: AnnotatedDataset, tmp_path: Path) -> None:
+def test_a_vote_that_is_not_asked_for_is_refused_and_who_fails_the_test_is_asked_nothing_more(
+    annotated: AnnotatedDataset, tmp_path: Path
+) -> None:
     found = session(annotated, tmp_path)
     with pytest.raises(DataError, match="item 'entrance-02' is not asked now; load the page again"):
         found.vote("entrance-02", answers(BALLOTS["open"]))
@@ -152,11 +125,15 @@ def test_a_vote_that_is_not_asked_for_is_refused(annotated: AnnotatedDataset, tm
         with pytest.raises(DataError, match="a question is not answered"):
             found.vote("entrance-01", given)
     assert read_state(tmp_path).rows == ()
+    for solved in TEST:
+        turn = found.vote(solved.sentence.item_id, answers(BALLOTS["incoherent"]))
+    assert (turn.phase, turn.sentence, turn.can_undo) == ("failed", None, False)
+    assert turn.annotator.reason == "entrance test: 4/20, less than 80 percent"
 
 
 def test_decided_pairs_are_not_asked(annotated: AnnotatedDataset, tmp_path: Path) -> None:
     left = next(iter(annotated.pairs))
-    state = unanimous(annotated, otherwise={left: None})
+    state = made_votes.unanimous(annotated, otherwise={left: None})
     write_state(tmp_path, EMPTY, State(state.rows, {**state.annotators, **active("anna")}))
     turn = session(annotated, tmp_path, n_pairs=None).turn()
     assert (turn.total, turn.sentence and turn.sentence.pair_id) == (1, left)
@@ -200,7 +177,7 @@ class Client:
 
 @pytest.fixture
 def client(annotated: AnnotatedDataset, tmp_path: Path) -> Iterator[Client]:
-    with serving(session(annotated, tmp_path / "state")) as address:
+    with made_votes.serving(session(annotated, tmp_path / "state")) as address:
         yield Client(address)
 
 
@@ -221,21 +198,14 @@ def test_the_server_answers_behind_its_token_and_to_its_own_name_alone(client: C
 
 
 @pytest.mark.slow
-def test_another_page_cannot_vote(client: Client, tmp_path: Path) -> None:
-    vote = {"item_id": "entrance-01", "answers": {"coherent": "no"}}
+def test_votes_of_another_page_nonsense_and_floods_are_refused(client: Client, tmp_path: Path) -> None:
+    no = {"coherent": "no"}
+    vote = {"item_id": "entrance-01", "answers": no}
     assert client.post(vote, Origin="http://evil.example")[0] == 403
     assert client.post(vote, Origin="null")[0] == 403
     assert client.ask("POST", client.root + "vote", vote, Content_Type="application/json")[0] == 403
     assert client.post(vote, Content_Type="text/plain")[0] == 415
     assert client.ask("GET", client.root + "vote")[0] == 404
-    assert not (tmp_path / "state" / "votes.csv").exists()
-    assert client.post(vote)[0] == 200
-    assert len(read_state(tmp_path / "state").rows) == 1
-
-
-@pytest.mark.slow
-def test_nonsense_is_refused_in_words_and_a_flood_is_not_read(client: Client, tmp_path: Path) -> None:
-    no = {"coherent": "no"}
     bodies: tuple[object, ...] = (b"{", b"\xff", [], {"item_id": "entrance-01"}, {"item_id": "none", "answers": no})
     for body in bodies:
         status, said = client.post(body)
@@ -243,18 +213,19 @@ def test_nonsense_is_refused_in_words_and_a_flood_is_not_read(client: Client, tm
     assert client.post(b"x" * (MOST_BYTES + 1))[0] == 413
     assert client.post(b"x", Content_Length="9" * 5000)[0] == 413
     assert not (tmp_path / "state" / "votes.csv").exists()
+    assert client.post(vote)[0] == 200
+    assert len(read_state(tmp_path / "state").rows) == 1
 
 
 @pytest.mark.slow
-def test_a_state_that_cannot_be_written_is_said_on_the_page(client: Client, tmp_path: Path) -> None:
+def test_a_state_that_cannot_be_written_is_said_on_the_page_and_a_taken_port_in_a_line(
+    client: Client, annotated: AnnotatedDataset, tmp_path: Path
+) -> None:
     (tmp_path / "state" / ".lock").mkdir(parents=True)
     status, said = client.post({"item_id": "entrance-01", "answers": {"coherent": "no"}})
     told = f"{tmp_path}/state/.lock: Is a directory; every vote before this one is kept"
     assert (status, said["error"]) == (500, told)
-
-
-@pytest.mark.slow
-def test_a_port_that_is_taken_is_a_mistake(client: Client, annotated: AnnotatedDataset, tmp_path: Path) -> None:
+    # A port that is taken is a mistake.
     with pytest.raises(ConfigError, match="choose another with --port"):
         open_server(session(annotated, tmp_path), int(client.host.rpartition(":")[2]))
 
@@ -294,12 +265,9 @@ def test_a_withdrawn_vote_makes_room_for_the_next(annotated: AnnotatedDataset) -
     assert standing_votes([vote, no]) == {vote.key: vote}
     assert standing_votes([vote, no, withdrawn]) == {}
     assert standing_votes([vote, no, withdrawn, no]) == {no.key: no}
-
-
-def test_who_takes_a_vote_back_may_vote_on_the_other_side(annotated: AnnotatedDataset) -> None:
-    one, other = (
-        submission(side.item_id, "anna", BALLOTS["incoherent"]) for side in next(iter(annotated.pairs.values()))
-    )
+    # Also on the other side.
+    pair, incoherent = next(iter(annotated.pairs.values())), BALLOTS["incoherent"]
+    one, other = (made_votes.submission(side.item_id, "anna", incoherent) for side in pair)
     taken_back = one._replace(answers={VoteQuestion.COHERENT: VoteAnswer.WITHDRAWN})
     sent = [vote._replace(submitted_at=str(time)) for time, vote in enumerate((one, taken_back, other))]
     assert take_in(annotated, EMPTY, sent).refused == ()
@@ -309,8 +277,8 @@ def test_who_takes_a_vote_back_may_vote_on_the_other_side(annotated: AnnotatedDa
 def test_a_name_is_one_person_however_it_is_typed(annotated: AnnotatedDataset, tmp_path: Path) -> None:
     ana = "Ana Mar\u00eda"
     names = (f" {ana} ", "Ana  Mari\u0301a", "Ana\u00a0Mar\u00eda", ana)
-    sides = (side for side, _ in annotated.pairs.values())
-    sent = [submission(side.item_id, name, BALLOTS["incoherent"]) for side, name in zip(sides, names, strict=False)]
+    named = zip((side for side, _ in annotated.pairs.values()), names, strict=False)
+    sent = [made_votes.submission(side.item_id, name, BALLOTS["incoherent"]) for side, name in named]
     state = take_in(annotated, EMPTY, sent).state
     assert (set(state.annotators), len(state.rows)) == ({ana}, 4)
     write_state(tmp_path, EMPTY, state)
@@ -349,21 +317,18 @@ def test_ten_sentences_of_the_test_are_open_and_ten_settled_and_all_differ() -> 
     genders = Counter(gender_of_pronoun(solved.sentence.pronoun) for solved in TEST)
     assert genders == {"masculine": 10, "feminine": 10}
 
+    def template_of(text: str) -> str:
+        found = mentions_in(text)
+        return wording(masked(text, [*found.occupations, *found.pronouns]))
 
-def template_of(text: str) -> str:
-    """A text without its occupations and pronouns."""
-    found = mentions_in(text)
-    return wording(masked(text, [*found.occupations, *found.pronouns]))
-
-
-def test_no_sentence_of_the_test_is_a_frame_of_the_dataset() -> None:
+    # And none is a frame of the dataset.
     frames = [*open_frames(), *settled_frames()]
     built = {template_of(frame.about("cook", "baker").filled("masculine")) for frame in frames}
     assert len(built) == len(frames)
     assert built.isdisjoint(template_of(solved.sentence.text) for solved in (*TEST, *EXAMPLES))
 
 
-def test_a_score_counts_sentences_all_of_whose_answers_are_right() -> None:
+def test_a_score_counts_sentences_all_of_whose_answers_are_right(annotated: AnnotatedDataset) -> None:
     right_ones = {solved.sentence.item_id: solved.answers for solved in TEST}
     first = TEST[0].sentence.item_id
     odd = next(solved.sentence.item_id for solved in TEST if solved.answers.coherent is False)
@@ -378,9 +343,7 @@ def test_a_score_counts_sentences_all_of_whose_answers_are_right() -> None:
         assert entrance_score({**right_ones, **changed}) == score
     del right_ones[first]
     assert entrance_score(right_ones) is None
-
-
-def test_the_rule_judges_the_same_votes_without_rounding(annotated: AnnotatedDataset) -> None:
+    # The rule judges the same votes without rounding.
     for n_wrong, status in ((0, "active"), (4, "active"), (5, "failed")):
         state = take_in(annotated, EMPTY, entrance_submissions("anna", n_wrong=n_wrong)).state
         anna = state.annotators["anna"]
@@ -391,8 +354,8 @@ def test_the_rule_judges_the_same_votes_without_rounding(annotated: AnnotatedDat
     assert (EntranceScore.parse("17/20"), EntranceScore.parse("passed")) == (EntranceScore(17, 20), None)
 
 
-def planned(annotated: AnnotatedDataset, state: State, *names: str) -> list[Request]:
-    return plan_batch(decide_pairs(annotated, state, Policy()), annotated.groups, state, names)
+def planned(annotated: AnnotatedDataset, state: State, *names: str) -> list[planning.Request]:
+    return planning.plan_batch(decide_pairs(annotated, state, Policy()), annotated.groups, state, names)
 
 
 def test_the_first_batch_asks_every_sentence_four_times_and_parts_the_sides(annotated: AnnotatedDataset) -> None:
@@ -410,7 +373,7 @@ def test_the_first_batch_asks_every_sentence_four_times_and_parts_the_sides(anno
 def test_what_is_decided_is_not_asked_nor_the_other_side_of_what_is_rejected(annotated: AnnotatedDataset) -> None:
     rejected, undecided, *_ = annotated.pairs.values()
     lost, waiting = rejected[0], undecided[0]
-    found = unanimous(annotated, otherwise={lost.pair_id: None, waiting.pair_id: None})
+    found = made_votes.unanimous(annotated, otherwise={lost.pair_id: None, waiting.pair_id: None})
     rows = [
         *found.rows,
         *(vote for n in range(4) for vote in votes(lost, f"A{n}", BALLOTS["incoherent"])),
@@ -440,23 +403,21 @@ def test_nobody_is_assigned_both_sides_or_a_sentence_twice(annotated: AnnotatedD
     )
 
 
-def test_batches_are_numbered_and_the_same_plan_is_no_new_batch(annotated: AnnotatedDataset, tmp_path: Path) -> None:
+def test_batches_are_numbered_the_same_plan_is_no_new_one_and_outstanding_votes_are_counted(
+    annotated: AnnotatedDataset, tmp_path: Path
+) -> None:
     requests = planned(annotated, EMPTY)
-    first = write_batch(tmp_path, requests)
-    assert (first.name, write_batch(tmp_path, requests)) == ("0001.csv", first)
-    assert read_batch(first) == requests
-    second = write_batch(tmp_path, requests[:4])
-    assert [path.name for path in batch_paths(tmp_path)] == ["0001.csv", "0002.csv"]
-    assert (chosen_batch(tmp_path, None), chosen_batch(tmp_path, 1)) == (second, first)
+    first = planning.write_batch(tmp_path, requests)
+    assert (first.name, planning.write_batch(tmp_path, requests)) == ("0001.csv", first)
+    assert planning.read_batch(first) == requests
+    second = planning.write_batch(tmp_path, requests[:4])
+    assert [path.name for path in planning.batch_paths(tmp_path)] == ["0001.csv", "0002.csv"]
+    assert (planning.chosen_batch(tmp_path, None), planning.chosen_batch(tmp_path, 1)) == (second, first)
     with pytest.raises(ConfigError, match="no batch 3 here; have: 0001, 0002"):
-        chosen_batch(tmp_path, 3)
+        planning.chosen_batch(tmp_path, 3)
     second.write_text("a,b\n1,2\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"0002\.csv:1: has the columns a,b, not item_id.*; remove it"):
-        read_batch(second)
-
-
-def test_outstanding_votes_are_counted(annotated: AnnotatedDataset) -> None:
-    requests = planned(annotated, EMPTY)[:2]
-    (one, other) = (request.item_id for request in requests)
-    assert n_outstanding(requests, {}) == 8
-    assert n_outstanding(requests, {one: 6, other: 1}) == 3
+        planning.read_batch(second)
+    one, other = requests[:2]
+    assert planning.n_outstanding([one, other], {}) == 8
+    assert planning.n_outstanding([one, other], {one.item_id: 6, other.item_id: 1}) == 3
