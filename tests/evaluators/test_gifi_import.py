@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-import pandas as pd
 import pytest
 
 from biasboard.ground.errors import ConfigError, DataError
@@ -17,21 +17,47 @@ from evaluators.task import load_task
 from evaluators.tasks.pronouns.gifi_benchmark import PublishedGenerations
 from schemas.documents.dataset import Source
 from schemas.folders.run_folder import read_run
-from schemas.validate import problems as problems_of_folder
+from schemas.validate import problems
 from tests.commands import run
-from tests.evaluators.pronoun_records import FAMILIES, problems, prompts, sentences
+from tests.evaluators.pronoun_records import problems as word_problems
+from tests.evaluators.pronoun_records import prompts, sentences
 
 GDR, SAOF, MATH = (
     "tango_GDR-all-genders_made-1.csv",
     "SAOF_template-all-genders_made_1.csv",
     "math_gsm8k-all-genders_made-1.csv",
 )
-RECOGNITION, PROBLEMS = sentences("kim sold {pos} car.", "robin hurt {ref}."), problems(2)
+RECOGNITION = sentences("kim sold {pos} car.", "robin hurt {ref}.")
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    """A small dataset of three configs, as the builder writes them."""
+    source = Source(name="tests", address="tests", revision=None, sha256=None, licence="MIT", redistributable=True)
+    draft = draft_of(
+        "embedded",
+        (
+            split_of("recognition", RECOGNITION),
+            split_of("assignment", prompts(2)),
+            split_of("math", word_problems(2)),
+        ),
+        title="Made",
+        sources=(source,),
+        limit=None,
+        how_built="By a test.",
+        licence_terms="None.",
+        citation="nobody",
+    )
+    write_dataset(draft, tmp_path / "dataset")
+    return tmp_path / "dataset"
 
 
 def write(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    pd.DataFrame(rows).to_csv(path, index=False)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def recognition_rows() -> list[dict[str, object]]:
@@ -48,28 +74,42 @@ def recognition_rows() -> list[dict[str, object]]:
     ]
 
 
+def assignment_rows() -> list[dict[str, object]]:
+    """One layout leaves out the end of the prompt and has its columns in another order."""
+    return [
+        {
+            "index": 7 - number % 2,
+            "template": f"My friend is number {number % 2}",
+            "generated_sentences": "she left.",
+            "state": "x",
+        }
+        for number in range(22)
+    ]
+
+
+def math_rows() -> list[dict[str, object]]:
+    fixed = {"template_index": 0, "simple_answer": 12, "generated_sentences": "The answer is 12."}
+    rows = [{"pronoun_family": item.family, "template": item.text, **fixed} for item in word_problems(1)]
+    return [*rows, rows[0] | {"generated_sentences": "The answer is 11."}]
+
+
+def imported(folder: Path, dataset: Path, *arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+    chosen = ("--input", folder, "--dataset", dataset, "--model", "made-1", *arguments)
+    return run("-m", "evaluators", "import", "gifi", *chosen, cwd=dataset.parent, status=status)
+
+
 @pytest.mark.slow
-def test_every_layout_becomes_records_and_no_row_is_lost(tmp_path: Path) -> None:
-    source = Source(name="tests", address="tests", revision=None, sha256=None, licence="MIT", redistributable=True)
-    splits = (split_of("recognition", RECOGNITION), split_of("assignment", prompts(2)), split_of("math", PROBLEMS))
-    told: dict[str, Any] = {"how_built": "By a test.", "licence_terms": "None.", "citation": "nobody"}
-    dataset, folder = tmp_path / "dataset", tmp_path / "files"
-    write_dataset(draft_of("embedded", splits, title="Made", sources=(source,), limit=None, **told), dataset)
+def test_every_layout_becomes_records_and_no_row_is_lost(dataset: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "files"
     # One row is empty, one item has no row, one item has two.
     rows = recognition_rows()
     rows[3]["generated_sentences"] = ""
     write(folder / "a" / GDR, rows[:-1])
-    # One layout leaves out the end of the prompt and has its columns in another order.
-    texts = ({"template": f"My friend is number {number}", "generated_sentences": "she left."} for number in (0, 1))
-    asked = [{"index": 7 - number, **row, "state": "x"} for number, row in enumerate(texts)]
-    write(folder / SAOF, asked * 11)
-    fixed = {"template_index": 0, "simple_answer": 12, "generated_sentences": "The answer is 12."}
-    solved = [{"pronoun_family": item.family, "template": item.text, **fixed} for item in PROBLEMS[: len(FAMILIES)]]
-    write(folder / MATH, [*solved, solved[0] | {"generated_sentences": "The answer is 11."}])
-    chosen = ("--input", folder, "--dataset", dataset, "--model", "made-1", "--name", "lab/made-1")
-    said = run("-m", "evaluators", "import", "gifi", *chosen, cwd=tmp_path, status=0).stdout
+    write(folder / SAOF, assignment_rows())
+    write(folder / MATH, math_rows())
+    said = imported(folder, dataset, "--name", "lab/made-1").stdout
     assert f"{GDR}: 21 rows, 22 items: 20 scored, 0 refused, 0 unparsed, 2 without an answer" in said
-    assert list(problems_of_folder(tmp_path / "out")) == []
+    assert list(problems(tmp_path / "out")) == []
     found = (read_run(path.parent) for path in (tmp_path / "out/runs").rglob("result.json"))
     runs = {one.result.signature.config: one for one in found}
     assert set(runs) == {"recognition", "assignment", "math"}
@@ -99,24 +139,27 @@ def test_every_layout_becomes_records_and_no_row_is_lost(tmp_path: Path) -> None
     assert len({result.signature_sha256 for result in of_recognition}) == 1
 
 
+HEADER = b"pronoun_family,template,generated_sentences\n"
+BROKEN = [
+    (HEADER.replace(b"template", b"text"), "column template is missing; have: pronoun_family, text"),
+    (HEADER + b"xey,x,y\n", f"{GDR}:2: family 'xey' is not in the lexicon; have: he"),
+    (HEADER + b"he,another,x\n", "1 rows belong to no item of made recognition"),
+    (HEADER, "has no rows"),
+    (HEADER + b"he,x\n", ":2: has fewer fields than the header"),
+    (HEADER + b"he,\xff,x\n", "is not UTF-8"),
+]
+
+
 def read(path: Path) -> ImportedAnswers:
     prompt = load_task("recognition").prompts["published-v1"]
     return PublishedGenerations().read(AnswerFile("recognition", path, "made-1"), RECOGNITION, prompt, "made")
 
 
-def test_a_broken_file_is_told(tmp_path: Path) -> None:
-    header = b"pronoun_family,template,generated_sentences\n"
-    for content, message in (
-        (header.replace(b"template", b"text"), "column template is missing; have: pronoun_family, text"),
-        (header + b"xey,x,y\n", f"{GDR}:2: family 'xey' is not in the lexicon; have: he"),
-        (header + b"he,another,x\n", "1 rows belong to no item of made recognition"),
-        (header, "has no rows"),
-        (header + b"he,x\n", ":2: has fewer fields than the header"),
-        (header + b"he,\xff,x\n", "is not UTF-8"),
-    ):
-        (tmp_path / GDR).write_bytes(content)
-        with pytest.raises(DataError, match=message):
-            read(tmp_path / GDR)
+@pytest.mark.parametrize(("content", "message"), BROKEN)
+def test_a_broken_file_is_told(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / GDR).write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        read(tmp_path / GDR)
 
 
 def test_answers_whose_pronouns_were_overwritten_are_flagged(tmp_path: Path) -> None:

@@ -39,12 +39,42 @@ MEASURES: dict[str, Callable[..., Any]] = {
     "sen": sen_welfare,
     "top": top_class_dominance,
 }
+BY_HAND: list[tuple[list[float], dict[str, float]]] = [
+    ([0.8, 0.2, math.nan, 0, 0], {"mean": 1 / 4, "gini": 13 / 20, "cobias": 13 / 30, "sen": 7 / 80, "top": 16 / 5}),
+    ([0.4], {"mean": 0.4, "gini": 0.0, "sen": 0.4, "top": 1.0}),
+]
+accuracy = st.floats(0, 1, allow_subnormal=False)
 
 
-def test_measures_are_those_worked_out_by_hand() -> None:
-    expected = {"mean": 1 / 4, "gini": 13 / 20, "cobias": 13 / 30, "sen": 7 / 80, "top": 16 / 5}
+@pytest.mark.parametrize(("values", "expected"), BY_HAND)
+def test_measures_are_those_worked_out_by_hand(values: list[float], expected: dict[str, float]) -> None:
     for name, wanted in expected.items():
-        assert float(MEASURES[name]([0.8, 0.2, math.nan, 0, 0])) == pytest.approx(wanted, abs=1e-12), name
+        assert float(MEASURES[name](values)) == pytest.approx(wanted, abs=1e-12), name
+
+
+def test_relative_improvements_follow_from_the_printed_values(cases: dict[str, Any]) -> None:
+    for row in cases["relative_improvements"]:
+        percent = 100 * abs(row["debiased"] - row["original"]) / row["original"]
+        assert round(percent) == row["printed_percent"], row
+
+
+@pytest.mark.slow
+@given(st.integers(2, 100), st.floats(0.01, 1))
+def test_the_largest_gini_is_that_of_one_class(n_classes: int, share: float) -> None:
+    assert float(gini_index([share] + [0.0] * (n_classes - 1))) == pytest.approx((n_classes - 1) / n_classes)
+
+
+@given(st.lists(st.floats(0.05, 1), min_size=2, max_size=8), st.floats(0.05, 1))
+def test_gini_and_cobias_differ_as_table_2_says(values: list[float], factor: float) -> None:
+    scaled = [factor * value for value in values]
+    assert float(gini_index(scaled)) == pytest.approx(float(gini_index(values)), abs=1e-9)
+    assert float(cobias(scaled)) == pytest.approx(factor * float(cobias(values)), abs=1e-9)
+    n = len(values)
+    extremes = [[1.0] * n_right + [0.0] * (n - n_right) for n_right in range(1, n + 1)]
+    assert max(extremes, key=lambda each: float(gini_index(each))) == extremes[0]
+    # Rounded, since of five classes two and three are equally far from half.
+    largest = max(round(float(cobias(each)), 9) for each in extremes)
+    assert largest == round(float(cobias(extremes[n // 2 - 1])), 9)
 
 
 def test_measures_are_those_of_the_case_file(cases: dict[str, Any]) -> None:
@@ -55,16 +85,20 @@ def test_measures_are_those_of_the_case_file(cases: dict[str, Any]) -> None:
     for case in cases["properties"]:
         for name in MEASURES.keys() & case.keys():
             assert MEASURES[name](case["class_acc"]) == pytest.approx(case[name], abs=1e-12), (case["id"], name)
+    for row in cases["table7"]["rows"]:
+        # Equation 5, with 100 classes.
+        found = row["cobias"] * 99 / 200 / row["mean"]
+        assert found == pytest.approx(row["implied"], abs=1e-12)
+        assert found == pytest.approx(float(row["printed_gini"]), abs=0.0051)
     for case in cases["noise_floor"]:
         size = case["N"]
         found = float(gini_noise_floor(np.full(size, case["p"]), np.full(size, case["n_per_class"])))
         assert found == pytest.approx(case["value"], abs=1e-9)
 
 
-@given(st.lists(st.floats(0, 1, allow_subnormal=False), min_size=1, max_size=10))
-def test_measures_are_those_of_plain_loops_and_gini_is_twice_the_area_below_the_diagonal(values: list[float]) -> None:
-    for name, by_loops in oracle.MEASURES.items():
-        assert MEASURES[name](values) == pytest.approx(by_loops(values), abs=1e-9, nan_ok=True), name
+@given(st.lists(accuracy, min_size=1, max_size=10))
+def test_twice_the_area_between_lorenz_curve_and_diagonal_is_the_gini_index(values: list[float]) -> None:
+    assert gini_index(values) == pytest.approx(oracle.gini(values), abs=1e-9, nan_ok=True)
     if sum(values):
         shares_of_sum = np.cumsum([0.0, *sorted(values)]) / sum(values)
         area = (shares_of_sum[:-1] + shares_of_sum[1:]).mean() / 2
@@ -91,7 +125,7 @@ def test_intervals_are_those_of_scipy(n: int, data: st.DataObject) -> None:
     assert tuple(wilson(n_right, n)) == pytest.approx((expected.low, expected.high), abs=1e-9)
 
 
-def test_the_table_of_classes_is_that_of_plain_loops_and_what_does_not_exist_has_a_reason() -> None:
+def test_the_table_of_classes_is_that_of_plain_loops() -> None:
     made = biased(0, 90, 3)
     predicted = made.probabilities.argmax(axis=1)
     found = accuracy_report(made.targets, predicted, ["a", "b", "c", "never"])
@@ -116,16 +150,20 @@ def test_the_table_of_classes_is_that_of_plain_loops_and_what_does_not_exist_has
     }
     assert {one.name: one.value for one in measures} == pytest.approx(expected, abs=1e-12)
     assert {*expected} == {*TITLES}
-    never = accuracy_report(np.array([0, 1]), np.array([1, 0]), ["a", "b"])
-    gini = of_name(never, "gini")
-    assert (gini.value, gini.low, of_name(never, "sen_welfare").value) == (None, None, 0)
-    assert "nothing is right" in str(gini.reason)
-    single = accuracy_report(np.array([0, 0]), np.array([0, 1]), ["a", "b"])
-    assert "fewer than two classes" in str(of_name(single, "cobias").reason)
 
 
 def of_name(report: AccuracyReport, name: str) -> ReportedValue:
     return next(one for one in report if one.name == name)
+
+
+def test_a_measure_that_does_not_exist_has_a_reason() -> None:
+    never = accuracy_report(np.array([0, 1]), np.array([1, 0]), ["a", "b"])
+    gini = of_name(never, "gini")
+    assert (gini.value, gini.low) == (None, None)
+    assert "nothing is right" in str(gini.reason)
+    assert of_name(never, "sen_welfare").value == 0
+    single = accuracy_report(np.array([0, 0]), np.array([0, 1]), ["a", "b"])
+    assert "fewer than two classes" in str(of_name(single, "cobias").reason)
 
 
 def test_every_loss_is_told() -> None:
