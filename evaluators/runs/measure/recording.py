@@ -344,10 +344,12 @@ def early_look(
             )
         if model.endpoint != "baseline" and all(read.status in ("unparsed", "refused") for read in reads):
             counted = ", ".join(f"{n} {status}" for status, n in Counter(read.status for read in reads).most_common())
+            # A model that declines every question does so by other prompts too.
+            refuses = all(read.status == "refused" for read in reads)
             print(
                 f"warning: {plan.signature.dataset} {plan.selection.config}, prompt {plan.prompt.id}: none of the "
                 f"first {len(reads)} answers could be read ({counted}): {example}; the run goes on; to save its time, "
-                f"stop it with Ctrl-C and {advice()}",
+                f"stop it with Ctrl-C{'' if refuses else f' and {advice()}'}",
                 file=sys.stderr,
             )
         return True
