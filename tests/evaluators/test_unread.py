@@ -51,7 +51,7 @@ def run(endpoint: FakeEndpoint, dataset: Path, out: Path, answer: Answer, *more:
 
 
 def warnings(done: Result) -> list[str]:
-    return [line for line in done.stderr.splitlines() if line.startswith("warning: none of")]
+    return [line for line in done.stderr.splitlines() if line.startswith("warning: ") and ": none of the first" in line]
 
 
 @pytest.mark.slow
