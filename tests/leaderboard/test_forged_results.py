@@ -44,7 +44,7 @@ from tests.leaderboard.forging import (
 from tests.record_files import read_records
 
 NAME = "evil/forger"
-LIMITED = "a limited run, of 100 of 200 items: ask all of them"
+LIMITED = "a limited run, of 100 of 200 items of type2: ask all of them"
 NOT_THE_ITEM = "is not asked or described as in made@1.0.0"
 NO_FILES = "the identity names no files: its model is neither NAME@REVISION nor the sha256 of a folder"
 OWN = identity_of(NAME)

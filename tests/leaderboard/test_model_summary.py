@@ -229,7 +229,11 @@ def test_accepted_results_are_verified_only_for_whole_runs(tmp_path: Path, capsy
     ("renamed", "same", "reason"),
     [
         ({"acme/two": "acme/one"}, {}, "2 models of other weights or settings are stored as acme/one"),
-        ({}, {"acme/one": "acme/new"}, "acme/one has the same weights and settings, by their hashes"),
+        (
+            {},
+            {"acme/one": "acme/new"},
+            "acme/one is this model, by the hash of its weights and settings, or at an endpoint",
+        ),
         # New weights under the name of the last release are compared with that.
         ({"acme/one": "acme/new"}, {}, None),
     ],

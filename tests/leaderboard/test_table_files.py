@@ -174,7 +174,7 @@ def test_the_audit_gives_the_reason_of_each_result_without_a_rank_or_a_table(pla
     told = {row["place"]: (row["state"], str(row["reason"] or "")) for row in table_rows(view, "files/audit")}
     begins = {
         "honest": ("shown", ""),
-        "slice": ("shown", "a limited run, of 100 of 200 items: ask all of them"),
+        "slice": ("shown", "a limited run, of 100 of 200 items of type2: ask all of them"),
         "unknown": ("apart", "the board has no answer key of elsewhere@1.0.0 type2 under prompt intrinsic-v1"),
         "withdrawn": ("shown", "withdrawn: the tokenizer was wrong"),
     }
