@@ -61,7 +61,7 @@ def test_the_exit_status_tells_the_worst_verdict(runs: Path, tmp_path: Path) -> 
     (result,) = runs.rglob("result.json")
     # Named three times, it is judged once.
     done = verify(runs, result, result.parent, runs=runs, status=2)
-    assert done.stdout.startswith(f"accepted with warnings: {runs}/synthbias@9.0.0/acme__small/type2: the identity of")
+    assert done.stdout.startswith(f"accepted with warnings: {runs}/synthbias@9.0.0/acme__small/type2: which model ")
     assert done.stdout.count("\n") == 1
     bad = broken(runs, tmp_path / "bad")
     lines = verify(runs, bad, runs=runs, status=1).stdout.splitlines()
