@@ -17,7 +17,8 @@ from builders.publishable import read_dataset
 from leaderboard.benchmark_pages import check_plug_ins
 from leaderboard.commands.shared_options import DATASETS, DatasetsFolder, KeysFolder
 from leaderboard.publish.published_results import PublishedResults, published_results
-from leaderboard.verify.keys import KeyBook, keys_folder, open_book, results_folder
+from leaderboard.verify.board_files import keys_folder, results_folder
+from leaderboard.verify.keys import KeyBook, open_book
 from leaderboard.verify.submissions import public_files
 from leaderboard.verify.verdicts import sound_runs
 from schemas.folders.dataset_folder import MANIFEST

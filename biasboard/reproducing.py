@@ -25,7 +25,7 @@ from evaluators.backend import open_backend
 from evaluators.backend_options import MODEL_PANEL, BackendOptions
 from evaluators.runs.ask.study import Study, scorers_of
 from leaderboard.ranking.reproduced import GPU_HOUR_USD, ReproducedPaper, costs_of, reproduced, reproductions
-from leaderboard.verify.keys import keys_folder, results_folder
+from leaderboard.verify.board_files import keys_folder, results_folder
 from schemas.documents.papers import PaperRun, Reproduction
 from schemas.folders.dataset_folder import MANIFEST
 

@@ -33,7 +33,7 @@ from evaluators.runs.ask.study import Plans, Study, scorers_of
 from evaluators.runs.plan.estimate import estimates_document, print_estimates
 from evaluators.runs.plan.plan import prompts_of_runs
 from leaderboard.commands.shared_options import BY_DEFAULT, RESULTS_HELP
-from leaderboard.verify.keys import KEYS, accepted_results, keys_folder
+from leaderboard.verify.board_files import KEYS, accepted_results, keys_folder
 from schemas.documents.dataset import Manifest
 from schemas.documents.model_summary import ModelSummary
 from schemas.folders.dataset_folder import read_manifest

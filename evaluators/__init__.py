@@ -18,7 +18,7 @@ The lower half needs no model: ``rescore`` and every verification start from ``r
 
 The files at the root are interfaces: *task*, *metric*, *benchmark* and *baseline* (for
 ``tasks/``), *backend* with *backend_options* and *adapter_set* (``backends/``), *calibrator* (``calibration/``),
-*scorer* (``scorers/``), *harness* (``harnesses/``). *thinking* tells what a model thinks from what
+*scorer* with *text_scores* (``scorers/``), *harness* (``harnesses/``). *thinking* tells what a model thinks from what
 it answers. ``runs/`` takes the three acts in turn: plan, ask, measure; ``commands/`` is the command line.
 """
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray
 from biasboard.ground.errors import ConfigError
-from evaluators.scorer import NO_SCORES, TextScores, default_of
+from evaluators.scorer import default_of
 from evaluators.statistics.jackknife import (
     SMALLEST,
     WILSON,
@@ -26,6 +26,7 @@ from evaluators.statistics.jackknife import (
     interval_of_smallest,
 )
 from evaluators.statistics.record_tables import GroupedTable, Statistics, mean
+from evaluators.text_scores import NO_SCORES, TextScores
 from schemas.documents.result import TOLERANCE, Interval, Metric, within
 from schemas.documents.run_files import FittedCorrection, ScorerKind
 

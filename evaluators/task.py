@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from evaluators.baseline import Facts
     from evaluators.metric import MetricInputs, RecordTable
-    from evaluators.scorer import TextScores
+    from evaluators.text_scores import TextScores
     from schemas.documents.run_files import FittedCorrection
     from schemas.files.record_columns import RecordColumns
 
@@ -546,7 +546,7 @@ class ReadsScores(Task):
 
     def table(self, records: Sequence[Any]) -> RecordTable:
         """Return records as arrays, without scores."""
-        from evaluators.scorer import NO_SCORES
+        from evaluators.text_scores import NO_SCORES
 
         return self.scored_table(records, NO_SCORES)
 

@@ -8,7 +8,7 @@ mostly by women. It measures nothing about people who use other pronouns, nor ab
 ::
 
     source
-      embedded       *frames* (texts/), and how two language models understood them
+      embedded       frames (texts/), and how two language models understood them
       families       the same frames with a pronoun of every family, in sets instead of pairs; family_sets: the pairs of
                      another dataset in such sets
       generation/    sentences that a language model writes
@@ -21,7 +21,7 @@ mostly by women. It measures nothing about people who use other pronouns, nor ab
         v
     dataset folder ──annotation/: people vote──> dataset of the accepted pairs
 
-Further commands: *lint* checks anybody's sentences, ``lean`` (*frames*) measures how often models choose the
+Further commands: *lint* checks anybody's sentences, ``lean`` (*embedded*) measures how often models choose the
 occupation mentioned first.
 """
 

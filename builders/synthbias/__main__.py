@@ -180,7 +180,7 @@ COMMANDS = {
         "Check sentences with two occupations and a pronoun: every finding with its line, and counts.",
     ),
     "lean": LazyCommand(
-        "builders.synthbias.frames:measure",
+        "builders.synthbias.embedded:measure",
         "Measure the preference of each model for the occupation mentioned first, over the items of type 1.",
     ),
 }

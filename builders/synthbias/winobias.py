@@ -20,7 +20,7 @@ from builders.pronoun_case import cases_of_form
 from builders.synthbias.cards import synthbias_card
 from builders.synthbias.checks.catalogue import CATALOGUE, OLDER_NAMES, WINOBIAS_FLAGS, check_sentence, findings_in
 from builders.synthbias.checks.check import Claims, Collection, Sentence, required
-from builders.synthbias.frames import text_of
+from builders.synthbias.embedded import text_of
 from builders.synthbias.minimal_pairs import CONFIGS, Config, Mention, case_of_pair, mentions_in, take_pairs
 from schemas.documents.dataset import Source
 from schemas.items.coreference import CoreferenceItem

@@ -12,8 +12,8 @@ import typer
 from biasboard.ground.command_line import one_line_errors
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import held, sha256_file
+from leaderboard.verify.board_files import RESULTS
 from leaderboard.verify.entries import why_insufficient
-from leaderboard.verify.keys import RESULTS
 from leaderboard.verify.submissions import place_for, read_register, why_not_owner, write_register
 from schemas.documents.board import Acceptance, Decision, Register
 from schemas.files import contract

@@ -22,8 +22,9 @@ from leaderboard.pages.publishing import DEFAULT_SITE, View, copies, generate, m
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.ranking.rows import with_own_identities
 from leaderboard.verify.baselines import with_baselines
+from leaderboard.verify.board_files import CONFIG, SITE, accepted_results, keys_folder, site_folder
 from leaderboard.verify.entries import Root
-from leaderboard.verify.keys import CONFIG, SITE, accepted_results, embedded_folder, keys_folder, open_book, site_folder
+from leaderboard.verify.keys import embedded_folder, open_book
 from leaderboard.verify.submissions import read_register
 from leaderboard.verify.verdicts import load
 from schemas.outputs.documents import BenchmarkCounts, BuiltBoard, OwnResults, SetAside, with_format

@@ -19,9 +19,9 @@ from leaderboard.commands.shared_options import DATASETS, AcceptedResults, Datas
 from leaderboard.pages.markup import model_page
 from leaderboard.pages.model_cards import short_lines, write_card
 from leaderboard.pages.model_summary import summarise, with_missing_of_groups
-from leaderboard.pages.publishing import site_settings
+from leaderboard.verify.board_files import accepted_results, keys_folder, site_folder
 from leaderboard.verify.entries import Root, label_of
-from leaderboard.verify.keys import accepted_results, keys_folder, open_book, site_folder
+from leaderboard.verify.keys import open_book
 from schemas.documents.model_summary import ModelSummary
 from schemas.outputs.documents import with_format
 
@@ -95,6 +95,9 @@ def card(
     if unused := sorted({label_of(entry.result.model) for entry in own} - {label_of(chosen)}):
         told = f"only the results of {label_of(chosen)} count here; there are others, of {', '.join(unused)}"
         summary = replace(summary, notes=(*summary.notes, told))
+    # Imported here, because the rest of a card needs nothing of the site.
+    from leaderboard.pages.publishing import site_settings
+
     address = site_settings(site_folder()).address
     # The page of the model, if all of its results are on a published board.
     is_published = address is not None and all(entry.origin == "accepted" for entry in own)

@@ -21,9 +21,10 @@ from leaderboard.benchmark_pages import check_plug_ins, load_pages
 from leaderboard.commands.shared_options import DATASETS, DatasetsFolder, Fresh, KeysFolder, ResultsFolder
 from leaderboard.pages.markup import permalink
 from leaderboard.result_format import Addresses, VerifiedResult, load_format
+from leaderboard.verify.board_files import keys_folder, results_folder
 from leaderboard.verify.entries import Entry, Root, why_withheld
 from leaderboard.verify.intake import results_at
-from leaderboard.verify.keys import KeyBook, keys_folder, open_book, results_folder
+from leaderboard.verify.keys import KeyBook, open_book
 from leaderboard.verify.submissions import read_submission
 from leaderboard.verify.verdicts import verified_outcomes
 from schemas.documents.dataset import Manifest

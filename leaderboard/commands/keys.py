@@ -16,7 +16,8 @@ from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.stored_results import key_of_dataset
 from evaluators.runs.plan.plan import NoExamplesError, shape_listed
 from evaluators.task import Prompt, UnfitPromptError, tasks_for
-from leaderboard.verify.keys import KEYS, write_key
+from leaderboard.verify.board_files import KEYS
+from leaderboard.verify.keys import write_key
 from schemas.documents.dataset import Manifest
 from schemas.folders.dataset_folder import read_manifest
 

@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from leaderboard.verify.keys import KEYS, RESULTS
+from leaderboard.verify.board_files import KEYS, RESULTS
 
 BY_DEFAULT = "of the working folder if it has keys or results, or else those that biasboard brings."
 RESULTS_HELP = (

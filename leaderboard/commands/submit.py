@@ -16,7 +16,8 @@ from biasboard.ground.progress import note, steps
 from evaluators.runs.measure.recording import is_unreadable
 from leaderboard.benchmark_pages import check_plug_ins
 from leaderboard.commands.shared_options import DATASETS, DatasetsFolder, KeysFolder
-from leaderboard.verify.keys import RESULTS, holds_results, keys_folder, open_book, results_folder
+from leaderboard.verify.board_files import RESULTS, holds_results, keys_folder, results_folder
+from leaderboard.verify.keys import open_book
 from leaderboard.verify.submissions import models_of, prepare, public_files, write_submission
 from leaderboard.verify.verdicts import sound_runs
 from schemas.folders.run_folder import finished_runs, read_result

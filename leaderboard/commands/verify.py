@@ -24,10 +24,11 @@ from evaluators.backend_options import BackendOptions
 from evaluators.scorer import open_scorers
 from leaderboard.benchmark_pages import check_plug_ins
 from leaderboard.commands.shared_options import DATASETS, AcceptedResults, DatasetsFolder, Fresh, KeysFolder
+from leaderboard.verify.board_files import accepted_results, keys_folder
 from leaderboard.verify.comparisons import CompleteRuns, compare_scores
 from leaderboard.verify.comparisons import rerun as repeat
 from leaderboard.verify.entries import SCORES_TAKEN, is_reproduced, why_insufficient
-from leaderboard.verify.keys import accepted_results, keys_folder, open_book
+from leaderboard.verify.keys import open_book
 from leaderboard.verify.submissions import read_register, why_not_owner
 from leaderboard.verify.verdicts import REPORTED, UNCOMPARED, judge
 from schemas.folders.run_folder import RESULT, read_result

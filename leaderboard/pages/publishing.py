@@ -76,8 +76,8 @@ from leaderboard.ranking.profiles import scope_of
 from leaderboard.ranking.profiles import tables_of as tables_of_benchmark
 from leaderboard.ranking.reproduced import reported_tables
 from leaderboard.ranking.rows import Scope
+from leaderboard.verify.board_files import CONFIG, SITE
 from leaderboard.verify.entries import Entry, LeftOut
-from leaderboard.verify.keys import CONFIG, SITE
 from schemas.documents.board import AnswerKey, Register
 from schemas.files import contract
 from schemas.outputs.documents import BuiltBoard

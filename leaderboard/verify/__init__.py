@@ -23,5 +23,5 @@ what, holds what maintainers accepted, and finds what a pull request changes; *v
 compares them with those that are there. *comparisons* asks a model again, scores texts again, and makes results without
 their texts again from the runs that have them.
 
-*keys* also says where results, keys and the settings of the site lie, in a repository and elsewhere.
+*board_files* says where results, keys and the settings of the site lie, in a repository and elsewhere.
 """

@@ -25,8 +25,9 @@ from evaluators.runs.measure.baseline_gate import BaselineAnswers, GateCheck, Re
 from evaluators.runs.measure.measuring import Measurement, environment
 from evaluators.runs.measure.stored_results import has_known_requests
 from evaluators.runs.plan.plan import normalisation_of, run_command, run_folder
-from evaluators.scorer import TextScorer, TextScores, quick_scorers
+from evaluators.scorer import TextScorer, quick_scorers
 from evaluators.task import ReadsScores, Task, load_task, prompt_of
+from evaluators.text_scores import TextScores
 from leaderboard.verify.entries import Entry, as_json, entry_from, measured
 from leaderboard.verify.intake import FAULTS, isolated
 from leaderboard.verify.sketches import SketchMaker

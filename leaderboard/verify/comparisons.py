@@ -21,9 +21,10 @@ from evaluators.runs.measure.measuring import retired_names, under_present_names
 from evaluators.runs.measure.recording import exchange_of, storable
 from evaluators.runs.measure.stored_results import sums_of, write_without_texts
 from evaluators.runs.plan.plan import Plan, select
-from evaluators.scorer import TextScorer, read_scores
+from evaluators.scorer import TextScorer
 from evaluators.statistics.leaning import find_lean
 from evaluators.task import Prompt, ReadsScores, load_task, prompt_of
+from evaluators.text_scores import read_scores
 from leaderboard.verify.entries import Root
 from leaderboard.verify.intake import FAULTS, StoppedWork, isolated, read_untrusted, results_in
 from leaderboard.verify.keys import KeyBook, dataset_of

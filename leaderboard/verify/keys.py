@@ -1,21 +1,17 @@
-"""Where a board is read from, and its answer keys: what the records of a result must say.
-
-Accepted results may lie in another folder, or in a dataset of the Hugging Face Hub.
-"""
+"""Finds what the records of a result must say: answer keys, from files and from datasets, and compares both."""
 
 from __future__ import annotations
 
 import atexit
 import base64
 import importlib.util
-import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import accumulate
@@ -24,9 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from biasboard.ground import strict_json
-from biasboard.ground.errors import ConfigError, DataError
+from biasboard.ground.errors import DataError
 from biasboard.ground.files import check_readable, held, replacing, sha256_file
-from biasboard.ground.hub import downloaded, hub_dataset
 from biasboard.ground.memory import Memory, code_sha256, machine_memory
 from biasboard.ground.plugins import HINT
 from evaluators.benchmark import benchmarks
@@ -317,76 +312,3 @@ def _build_embedded(signature: Signature, folder: Path) -> None:
         command += ["--source", benchmark.embedded_sources[name]]
     with suppress(subprocess.TimeoutExpired):
         subprocess.run(command, capture_output=True, check=False, timeout=600)
-
-
-CONFIG = "mkdocs.yml"
-"""Settings of the site, beside its hand-written pages."""
-SITE = Path("site")
-KEYS = Path("leaderboard/keys")
-RESULTS = Path("leaderboard/results")
-
-_INSTALLED = Path(__file__).parents[1]
-
-
-def holds_results() -> bool:
-    """Return True if the working folder has results or keys of its own; the two belong together."""
-    return RESULTS.is_dir() or KEYS.is_dir()
-
-
-def keys_folder() -> Path:
-    """Return the folder of answer keys: that of the working folder, or the installed one."""
-    return KEYS if holds_results() else _INSTALLED / KEYS.name
-
-
-def results_folder() -> Path:
-    """Return the folder of accepted results: that of the working folder, or the installed one."""
-    return RESULTS if holds_results() else _INSTALLED / RESULTS.name
-
-
-@contextmanager
-def accepted_results(given: str | None) -> Iterator[Path]:
-    """Yield the folder of accepted results that a user names, or that of the board if none is named.
-
-    Args:
-        given: A folder, or a dataset of the Hub as ``hf://datasets/ORG/NAME`` with ``@REVISION`` for a branch, tag or
-            commit.
-
-    Raises:
-        ConfigError: an address has another form.
-        DataError: a dataset cannot be downloaded and is not in the cache.
-    """
-    if given is None or "://" not in given:
-        yield results_folder() if given is None else Path(given)
-        return
-    if (dataset := hub_dataset(given)) is None:
-        raise ConfigError(f"--results {given}: write hf://datasets/ORG/NAME, or hf://datasets/ORG/NAME@REVISION")
-    # Imported here, because commands name these folders long before they read results.
-    from leaderboard.verify.intake import FILES_OF_RESULTS
-    from schemas.folders.run_folder import REGISTER
-
-    patterns = [REGISTER, *(f"*/{name}" for name in FILES_OF_RESULTS)]
-    cache = downloaded(dataset, patterns, named=f"--results {given}")
-    # The cache of the Hub consists of links, which a board does not follow.
-    with tempfile.TemporaryDirectory(prefix="biasboard-results-") as name:
-        for source in cache.rglob("*"):
-            if source.name in (REGISTER, *FILES_OF_RESULTS) and source.is_file():
-                target = Path(name, source.relative_to(cache))
-                target.parent.mkdir(parents=True, exist_ok=True)
-                try:
-                    os.link(source.resolve(), target)
-                except OSError:  # On another file system.
-                    shutil.copyfile(source, target)
-        yield Path(name)
-
-
-def site_folder() -> Path:
-    """Return the folder of the settings and the hand-written pages: that of the working folder, or the installed one.
-
-    A board that is built elsewhere lies in ``site/_build`` too, so that a folder ``site`` alone says nothing.
-    """
-    if (SITE / CONFIG).is_file():
-        return SITE
-    # The name in a wheel, from pyproject.toml: a package "site" would hide a module of the standard library.
-    installed = _INSTALLED / "handwritten"
-    # Code that runs from the repository has the folder beside it.
-    return installed if installed.is_dir() else _INSTALLED.with_name(SITE.name)

@@ -24,8 +24,8 @@ from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.stored_results import write_without_prompts, write_without_texts
 from evaluators.runs.plan.plan import run_folder
 from evaluators.task import load_task, prompt_of
+from leaderboard.verify.board_files import KEYS, RESULTS
 from leaderboard.verify.intake import FILES_OF_RESULTS, Searched, check_own_file, files_of, results_in
-from leaderboard.verify.keys import KEYS, RESULTS
 from schemas.documents.base import SCHEMA_VERSION
 from schemas.documents.board import Register, Submission
 from schemas.documents.result import Result, Signature

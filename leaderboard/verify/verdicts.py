@@ -20,6 +20,7 @@ from biasboard.ground.progress import steps
 from biasboard.ground.strict_json import JsonValue
 from evaluators.runs.measure.recording import is_unreadable
 from evaluators.task import load_task
+from leaderboard.verify.board_files import RESULTS
 from leaderboard.verify.entries import (
     TEXTS_ELSEWHERE,
     Entry,
@@ -43,7 +44,7 @@ from leaderboard.verify.intake import (
     results_at,
     strange_files,
 )
-from leaderboard.verify.keys import RESULTS, KeyBook
+from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.sketches import Sketch, SketchMaker, asked
 from leaderboard.verify.submissions import appearance, changes, place_for, read_register, read_submission
 from leaderboard.verify.verification import verified_entry

@@ -28,7 +28,7 @@ from evaluators.runs.measure.baseline_gate import applying_gate
 from evaluators.runs.measure.measuring import retired_names
 from evaluators.runs.measure.recording import why_too_long
 from evaluators.runs.measure.stored_results import has_known_requests, measurement_of, stored_references, sums_of
-from evaluators.scorer import TextScorer, TextScores, quick_scorers, read_scores
+from evaluators.scorer import TextScorer, quick_scorers
 from evaluators.statistics.jackknife import METHODS
 from evaluators.statistics.option_scores import MOST_TOGETHER, FirstTokenShares, exclude_each_other, why_impossible
 from evaluators.statistics.record_tables import UnsettledShares, settled
@@ -42,6 +42,7 @@ from evaluators.task import (
     load_task,
     prompt_of,
 )
+from evaluators.text_scores import TextScores, read_scores
 from leaderboard.verify.baselines import gate_references
 from leaderboard.verify.entries import Entry, ExampleChoice, Root, measured
 from leaderboard.verify.intake import read_untrusted

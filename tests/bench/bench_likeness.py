@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from leaderboard.verify.board_files import RESULTS
 from leaderboard.verify.intake import read_untrusted
-from leaderboard.verify.keys import RESULTS
 from leaderboard.verify.sketches import Sketch, SketchMaker, asked, shared_errors
 from schemas.documents.result import Result
 from schemas.files.record_columns import RecordColumns

@@ -15,8 +15,8 @@ import pyarrow.parquet
 import pytest
 
 from builders.dataset.output import Draft
-from builders.synthbias import embedded, frames
-from builders.synthbias.frames import SentenceFrame, measured_leans, open_frames, settled_frames, text_of
+from builders.synthbias import embedded
+from builders.synthbias.embedded import SentenceFrame, measured_leans, open_frames, settled_frames, text_of
 from schemas.files.row_files import content_sha256
 from schemas.folders.dataset_folder import read_manifest
 from schemas.items.coreference import CoreferenceItem
@@ -72,7 +72,7 @@ def test_the_card_counts_the_readings_and_says_who_read() -> None:
         {row["frame"] for row in VOTES if (row["reader"], row["leans"]) == (reader, "first") and row["frame"] in used}
         for reader in "12"
     )
-    found = cells(frames.readings_table().markdown())["type 1: leans to the first"]
+    found = cells(embedded.readings_table().markdown())["type 1: leans to the first"]
     assert found == [str(n) for n in (len(first), len(second), len(first & second))]
     # Where the readers agree, over all frames that were read.
     answers = defaultdict(set)
@@ -80,7 +80,7 @@ def test_the_card_counts_the_readings_and_says_who_read() -> None:
         if row["frame"].startswith("open-"):
             answers[row["frame"]].add(row["leans"])
     n_equal = sum(len(of_frame) == 1 for of_frame in answers.values())
-    agreement = cells(frames.agreement_table().markdown())
+    agreement = cells(embedded.agreement_table().markdown())
     assert agreement["more probable"][0] == f"{n_equal} of {len(answers)}"
 
 

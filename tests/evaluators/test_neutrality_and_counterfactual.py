@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from evaluators.runs.measure.measuring import compute_metrics
-from evaluators.scorer import TextScores, score_texts
 from evaluators.scorers import sentence_embedding
 from evaluators.tasks.pronouns.continuation_task import TASK, label_sentiment, smooth_sentiment
 from evaluators.tasks.pronouns.gifi_benchmark import PublishedGenerations
+from evaluators.text_scores import TextScores, score_texts
 from schemas.documents.record import Record
 from schemas.documents.result import Metric
 from tests.evaluators.pronoun_records import recorded, sentences

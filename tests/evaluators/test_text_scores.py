@@ -20,8 +20,8 @@ from evaluators.backend import GenerateRequest
 from evaluators.backends.openai.generation import Generation
 from evaluators.metric import MetricDefinition, mean_metric
 from evaluators.runs.measure.measuring import TextScoring, score_records, scoring_after
-from evaluators.scorer import NO_SCORES, read_scores, score_texts, write_scores
 from evaluators.tasks.pronouns.continuation_task import TASK, ContinuationTable
+from evaluators.text_scores import NO_SCORES, read_scores, score_texts, write_scores
 from schemas.documents.base import as_row
 from schemas.documents.record import Record
 from schemas.documents.result import ScoresFile

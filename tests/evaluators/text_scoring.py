@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from evaluators.scorer import TextScores, score_texts
 from evaluators.tasks.pronouns.continuation_task import TASK
+from evaluators.text_scores import TextScores, score_texts
 from schemas.documents.record import Record
 from schemas.documents.run_files import Scorer, ScorerKind
 

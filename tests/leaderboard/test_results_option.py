@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from biasboard.ground.errors import ConfigError
-from leaderboard.verify.keys import accepted_results, keys_folder, results_folder, site_folder
+from leaderboard.verify.board_files import accepted_results, keys_folder, results_folder, site_folder
 from tests.commands import REPOSITORY, run
 from tests.fake_hub import serving, variables
 

@@ -24,9 +24,10 @@ from biasboard.ground.progress import working
 from biasboard.ground.strict_json import JsonValue
 from evaluators.backend import Runtime
 from evaluators.metric import NO_INPUTS, MetricDefinition, MetricInputs, MetricName, StatisticsSource, TableSource
-from evaluators.scorer import NO_SCORES, TextScorer, TextScores, read_scores, score_texts, write_scores
+from evaluators.scorer import TextScorer
 from evaluators.statistics.jackknife import Deviations, ratio
 from evaluators.task import ReadsScores, load_task, table_of
+from evaluators.text_scores import NO_SCORES, TextScores, read_scores, score_texts, write_scores
 from schemas.documents.base import SCHEMA_VERSION
 from schemas.documents.record import Record
 from schemas.documents.result import (

@@ -22,8 +22,9 @@ from evaluators.runs.measure.measuring import (
 )
 from evaluators.runs.measure.recording import FailureCount
 from evaluators.runs.plan.plan import MAX_FAILURE_RATE, run_folder
-from evaluators.scorer import NO_SCORES, TextScorer, TextScores, read_scores, with_scorers
+from evaluators.scorer import TextScorer, with_scorers
 from evaluators.task import ReadsScores, Task, load_task
+from evaluators.text_scores import NO_SCORES, TextScores, read_scores
 from schemas.documents.record import Record
 from schemas.documents.result import Metric, Normalisation, Result, Signature, is_close, metric_key, same_interval
 from schemas.files.record_columns import RecordColumns, Tally

@@ -40,10 +40,10 @@ from evaluators.runs.measure.measuring import (
 )
 from evaluators.runs.measure.recording import first_asked, records_of
 from evaluators.runs.plan.plan import Plan, Selection, select, with_examples
-from evaluators.scorer import TextScores, read_scores
 from evaluators.statistics.jackknife import Crossing
 from evaluators.statistics.record_tables import Statistics, grouped
 from evaluators.task import load_task, prompt_of
+from evaluators.text_scores import TextScores, read_scores
 from schemas.documents.base import SCHEMA_VERSION
 from schemas.documents.board import AnswerKey, KeyExtent, KeyPart
 from schemas.documents.dataset import Manifest

@@ -14,12 +14,12 @@ from typing import NamedTuple
 import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray, IntArray
-from evaluators.scorer import NO_SCORES, TextScores
 from evaluators.task import ItemFacts, Prompt, Read, ReadsScores, by_id
 from evaluators.tasks.answer_lines import PUBLISHED_PREFIXES_CONTINUATION
 from evaluators.tasks.pronouns.answer_words import AnswerWords, own_words
 from evaluators.tasks.pronouns.family_rates import AnswerTable
 from evaluators.tasks.pronouns.texts import PronounTextTask, answers_of, family_groups, generation_prompts, read_texts
+from evaluators.text_scores import NO_SCORES, TextScores
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Normalisation
 from schemas.documents.run_files import text_sha256

@@ -34,7 +34,7 @@ from builders.synthbias.annotation.votes import (
     VoteQuestion,
     standing_votes,
 )
-from builders.synthbias.frames import open_frames, settled_frames
+from builders.synthbias.embedded import open_frames, settled_frames
 from builders.synthbias.minimal_pairs import masked, mentions_in, wording
 from schemas.lexicon import gender_of_pronoun, occupations
 from tests.builders.annotation import made_votes
