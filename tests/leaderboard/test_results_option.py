@@ -13,7 +13,7 @@ from tests.fake_hub import serving, variables
 
 PROGRAM = """
 import sys
-from leaderboard.verify.keys import accepted_results
+from leaderboard.verify.board_files import accepted_results
 with accepted_results(sys.argv[1]) as folder:
     for path in sorted(folder.rglob("*")):
         if path.is_file():
