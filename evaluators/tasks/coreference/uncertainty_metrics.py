@@ -114,50 +114,6 @@ def _macro_statistics(table: CoreferenceTable, group: Mapping[str, str]) -> Stat
     return Statistics(sums, n, len(np.unique(table.occupation_pairs)) - n)
 
 
-UCERF = MetricDefinition[CoreferenceTable](
-    name="ucerf",
-    task="coreference",
-    unit="pairs",
-    ideal=1.0,
-    slices=("occupation",),
-    statistics=lambda table, group: pair_statistics(table, group, table.desirability),
-    description="Mean over minimal pairs of 1 - |D(he) - D(she)| / 2, where D is the signed certainty.",
-)
-
-# SynthBias has 9 to 32 minimal pairs per occupation pair.
-UCERF_MACRO = MetricDefinition[CoreferenceTable](
-    name="ucerf_macro",
-    task="coreference",
-    # 1.0 had one weight for all occupation pairs of a frame where each of them has a single one.
-    version="1.1",
-    unit="occupation pairs",
-    ideal=1.0,
-    statistics=_macro_statistics,
-    description="UCerF, averaged first within each occupation pair, so that all occupation pairs have the same weight.",
-)
-
-# UCerF has no sign, so that noise between the two sides looks like bias; here it cancels out.
-DESIRABILITY_GAP = stereotype_gap(
-    "desirability_gap",
-    lambda table: table.desirability / 2,
-    where=lambda table: table.measured,
-    undefined=needs_referent,
-    description="Half of the mean desirability of pro-stereotypical items minus that of anti-stereotypical items; "
-    "signed, 0 under noise.",
-)
-
-CERTAINTY: MetricDefinition[CoreferenceTable] = mean_metric(
-    "certainty",
-    lambda table: table.certainty,
-    where=lambda table: table.measured,
-    task="coreference",
-    ideal=lambda table: None if table.has_referent else 0.0,
-    slices=("pronoun_gender",),
-    description="Mean (k - perplexity) / (k - 1) of the outcome distribution: 0 if uniform, 1 if one outcome has all "
-    "probability.",
-)
-
-
 _MEANING = "the semantic entropy of sampled answers, weighted by their likelihoods (Kuhn et al. 2023, arXiv:2302.09664)"
 
 
@@ -295,4 +251,48 @@ CERTAINTY_CORRELATION_SEMANTIC_ENTROPY = MetricDefinition[CoreferenceTable](
     no_interval="ranks of items move with every item, which sums over clusters cannot follow",
     description="Spearman's rank correlation over items between the certainty of the reading and that from "
     f"{_MEANING}.",
+)
+
+# A result lists metrics in the order of their definitions, in which these have always been the last.
+UCERF = MetricDefinition[CoreferenceTable](
+    name="ucerf",
+    task="coreference",
+    unit="pairs",
+    ideal=1.0,
+    slices=("occupation",),
+    statistics=lambda table, group: pair_statistics(table, group, table.desirability),
+    description="Mean over minimal pairs of 1 - |D(he) - D(she)| / 2, where D is the signed certainty.",
+)
+
+# SynthBias has 9 to 32 minimal pairs per occupation pair.
+UCERF_MACRO = MetricDefinition[CoreferenceTable](
+    name="ucerf_macro",
+    task="coreference",
+    # 1.0 had one weight for all occupation pairs of a frame where each of them has a single one.
+    version="1.1",
+    unit="occupation pairs",
+    ideal=1.0,
+    statistics=_macro_statistics,
+    description="UCerF, averaged first within each occupation pair, so that all occupation pairs have the same weight.",
+)
+
+# UCerF has no sign, so that noise between the two sides looks like bias; here it cancels out.
+DESIRABILITY_GAP = stereotype_gap(
+    "desirability_gap",
+    lambda table: table.desirability / 2,
+    where=lambda table: table.measured,
+    undefined=needs_referent,
+    description="Half of the mean desirability of pro-stereotypical items minus that of anti-stereotypical items; "
+    "signed, 0 under noise.",
+)
+
+CERTAINTY: MetricDefinition[CoreferenceTable] = mean_metric(
+    "certainty",
+    lambda table: table.certainty,
+    where=lambda table: table.measured,
+    task="coreference",
+    ideal=lambda table: None if table.has_referent else 0.0,
+    slices=("pronoun_gender",),
+    description="Mean (k - perplexity) / (k - 1) of the outcome distribution: 0 if uniform, 1 if one outcome has all "
+    "probability.",
 )
