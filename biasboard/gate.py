@@ -208,6 +208,7 @@ def _worse_by(benchmark: BenchmarkSummary, against: str, choice: GateChoice) -> 
             passed=reason is None,
             value=value,
             reason=reason,
+            warnings=() if benchmark.beats_useless or reason is not None else (_no_skill(benchmark),),
         )
 
     compared = [(one.name, one.difference) for one in benchmark.measures if one.difference is not None]
@@ -248,7 +249,8 @@ def _decided(limit: Limit, benchmark: BenchmarkSummary | None, choice: GateChoic
     if measure.at_worst is None:
         return None, f"{name} has no bound, and {benchmark.n_missing:,} of {benchmark.n_items:,} items have no score"
     if not benchmark.is_whole and not choice.allows(_LIMITED):
-        return None, f"{name}: {_OF_SOME}"
+        useless = [] if benchmark.beats_useless or choice.allows(_USELESS) else [_not_useful(benchmark)]
+        return None, "; ".join([f"{name}: {_OF_SOME}", *useless])
     # An index is a mean of few measures, each of many units.
     if measure.n < _FEWEST and measure.config is not None and not choice.allows(_LIMITED):
         few = f"rests on {measure.n} {measure.unit}, fewer than {_FEWEST}"

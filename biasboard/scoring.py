@@ -36,7 +36,7 @@ from leaderboard.commands.shared_options import BY_DEFAULT, RESULTS_HELP
 from leaderboard.verify.board_files import KEYS, accepted_results, keys_folder
 from schemas.documents.dataset import Manifest
 from schemas.documents.model_summary import ModelSummary
-from schemas.folders.dataset_folder import read_manifest
+from schemas.folders.dataset_folder import MANIFEST, read_manifest
 from schemas.outputs.documents import Printed, RunEstimates, with_format
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Score:
 
         Its columns are the model, dataset, config, prompt, split, item, the first text that was sent as ``question``,
         cluster, status and reason, the right answer as ``target``, what was read of the answers as ``reading`` (a
-        list), the first text as ``text``, the most likely option and its probability as ``choice`` and
+        list), the first text as ``text``, the most likely option as ``choice`` (missing where several are) and its
         ``probability``, and a column ``group_NAME`` for each group.
         """
         import pandas as pd
@@ -149,6 +149,8 @@ class Score:
 def _item_row(result: Result, record: Record) -> dict[str, object]:
     reading, signature = record.reading, result.signature
     likeliest = max(zip(reading.probabilities, reading.outcomes, strict=True), default=None) if reading else None
+    # Of options that are equally likely, none is chosen.
+    is_tied = likeliest is not None and reading is not None and [*reading.probabilities].count(likeliest[0]) > 1
     return {
         "model": result.model.id,
         "dataset": signature.dataset,
@@ -163,7 +165,7 @@ def _item_row(result: Result, record: Record) -> dict[str, object]:
         "target": record.target,
         "reading": None if reading is None else list(reading.answers),
         "text": next((exchange.text for exchange in record.exchanges if exchange.text is not None), None),
-        "choice": None if likeliest is None else likeliest[1],
+        "choice": None if likeliest is None or is_tied else likeliest[1],
         "probability": None if likeliest is None else likeliest[0],
         **{f"group_{name}": value for name, value in record.groups.items()},
     }
@@ -254,8 +256,10 @@ def score_model(model: str, choice: ScoreChoice, options: BackendOptions, gates:
         planned.ask(root=choice.out, scorers=scorers_of((plan.task for plan in planned.plans), None), together=True)
     )
     report = _report(choice, planned.backend, finished)
-    decided = tuple(outcomes(report, limits, gates, earlier=_of_earlier(planned.backend, finished)))
-    notes = [*report.notes, *planned.notes]
+    earlier = _of_earlier(planned.backend, finished)
+    decided = tuple(outcomes(report, limits, gates, earlier=earlier))
+    # A gate says so itself.
+    notes = [*report.notes, *planned.notes, *([earlier] if earlier is not None and not decided else [])]
     return Score(replace(report, notes=tuple(notes), gates=decided), finished, planned.notes)
 
 
@@ -369,6 +373,8 @@ def _results(choice: ScoreChoice) -> Iterator[tuple[Root, ...]]:
 
 def _dataset_folders(choice: ScoreChoice) -> list[Path]:
     """Return the folders of the datasets of the chosen benchmarks, after building those that are missing."""
+    if (choice.datasets / MANIFEST).is_file():
+        raise ConfigError(f"--datasets {choice.datasets}: is a dataset; give the folder that it lies in")
     folders = []
     for builder, source in _chosen_builders(choice.benchmarks):
         folder = choice.datasets / source.dataset

@@ -89,7 +89,8 @@ def card_markdown(summary: ModelSummary, *, page: str | None = None) -> str:
         "Every number follows from the stored answers, without the model: `biasboard verify FOLDER` computes those of\n"
         "a run again, and its `result.json` names the command that asked.\n"
         + ("" if page is None else f"The answers are on the [board]({page}).\n")
-        + f"Signatures of the results (SHA-256):\n{', '.join(f'`{sha256[:_SHOWN_OF_HASH]}`' for sha256 in hashes)}",
+        + "Signatures of the conditions, the same for all models that are asked alike (SHA-256):\n"
+        + ", ".join(f"`{sha256[:_SHOWN_OF_HASH]}`" for sha256 in hashes),
         "### Cite",
         f"```bibtex\n{bibtex_of_benchmarks([load_pages(one.benchmark) for one in summary.benchmarks])}```",
     ]

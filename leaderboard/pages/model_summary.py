@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from biasboard.ground.plain_text import listed
 from evaluators.runs.measure.recording import statuses_of_groups
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.frames import bounds_of_row
@@ -127,7 +128,11 @@ def _identity_of(board: Board, against: str, model: Model) -> tuple[str | None, 
     of_id: dict[str, bool] = {}
     is_there = False
     weights = {model.identity_sha256, renamed_identity(model)}
-    for row in (row for table in board.tables for row in table.rows if row.model.id == against):
+
+    def is_of(row: Row) -> bool:
+        return row.model.id == against
+
+    for row in (row for table in board.tables for row in table.rows if is_of(row)):
         is_there = True
         # A local run of weights that are on the board under another name has an identity of its own.
         if weights.isdisjoint({row.identity, *(entry.shared_identity for entry in row.entries)}):
@@ -138,7 +143,9 @@ def _identity_of(board: Board, against: str, model: Model) -> tuple[str | None, 
         return (accepted or list(of_id))[0], None
     if of_id:
         several = f"{len(of_id)} models of other weights or settings are stored as {against}"
-        return None, f"{several}; score each release with a --name of its own"
+        places = {entry.place for table in board.tables for row in table.rows for entry in row.entries if is_of(row)}
+        told = listed(sorted(places), most=8)
+        return None, f"{several}, in {told}; score each release with a --name of its own, or remove the runs of one"
     return (
         None,
         f"{against} is this model, by the hash of its weights and settings, or at an endpoint of its name and address"

@@ -58,6 +58,8 @@ def missing_text(benchmark: BenchmarkSummary) -> str:
     kinds = {"refused": benchmark.n_refused, "unread": benchmark.n_unparsed, "failed": benchmark.n_failed}
     why = ", ".join(f"{n:,} {kind}" for kind, n in kinds.items() if n)
     text = f"{benchmark.n_missing:,} of {benchmark.n_items:,} items have no score ({why})"
+    if benchmark.n_missing == benchmark.n_items:
+        return text
     apart = {one: _deviation(one, benchmark.missing_of_groups) for one in benchmark.missing_of_groups}
     most = sorted((one for one in apart if apart[one] > _STANDS_OUT), key=lambda one: -apart[one])[:_MOST_GROUPS]
     if most:
