@@ -20,7 +20,7 @@ from leaderboard.pages.markup import model_page
 from leaderboard.pages.model_cards import short_lines, write_card
 from leaderboard.pages.model_summary import summarise, with_missing_of_groups
 from leaderboard.verify.board_files import accepted_results, keys_folder, site_folder
-from leaderboard.verify.entries import Root, label_of
+from leaderboard.verify.entries import Entry, Root, label_of
 from leaderboard.verify.keys import open_book
 from schemas.documents.model_summary import ModelSummary
 from schemas.outputs.documents import with_format
@@ -81,16 +81,18 @@ def card(
         ]
         summary = with_missing_of_groups(summary, runs_of)
     shown = {sha256 for benchmark in summary.benchmarks for sha256 in benchmark.results}
-    answers = {entry.result.signature_sha256: entry.answers_sha256 for entry in own if entry.origin == "accepted"}
+    accepted_answers = {
+        _asked(entry): entry.answers_sha256
+        for entry in own
+        if entry.origin == "accepted" and entry.result.signature_sha256 in shown
+    }
     if passed_over := [
         entry.result.signature
         for entry in own
-        if entry.origin == "local" and entry.result.model.identity_sha256 == chosen.identity_sha256
-        for sha256 in [entry.result.signature_sha256]
-        if sha256 not in shown or answers.get(sha256, entry.answers_sha256) != entry.answers_sha256
+        if entry.origin == "local" and accepted_answers.get(_asked(entry), entry.answers_sha256) != entry.answers_sha256
     ]:
         told = ", ".join(sorted({f"{one.dataset} {one.config}" for one in passed_over}))
-        told = f"accepted results of this model, or those of more items, are shown in place of runs in {runs}: {told}"
+        told = f"accepted results of this model are shown in place of the runs in {runs}: {told}"
         summary = replace(summary, notes=(*summary.notes, told))
     if unused := sorted({label_of(entry.result.model) for entry in own} - {label_of(chosen)}):
         told = f"only the results of {label_of(chosen)} count here; there are others, of {', '.join(unused)}"
@@ -110,6 +112,12 @@ def card(
     first, *others = (printable(str(path)) for path in files)
     print(f"wrote {first}; beside it: {', '.join(Path(other).name for other in others)}")
     return summary
+
+
+def _asked(entry: Entry) -> tuple[str, ...]:
+    """Return of what the model was asked how, whether all or some of its items."""
+    signature = entry.result.signature
+    return signature.dataset, signature.dataset_version, signature.config, signature.prompt
 
 
 def _folder_name(runs: Path, accepted: Path, model: str | None) -> str:

@@ -10,7 +10,15 @@ import pytest
 
 from biasboard.gate import GateChoice, limits_of, outcomes
 from biasboard.ground.errors import ConfigError
-from schemas.documents.model_summary import BenchmarkSummary, GateOutcome, MeasureValue, ModelDifference, ModelSummary
+from leaderboard.pages.summary_forms import missing_text
+from schemas.documents.model_summary import (
+    BenchmarkSummary,
+    GateOutcome,
+    MeasureValue,
+    MissingOfGroup,
+    ModelDifference,
+    ModelSummary,
+)
 from schemas.documents.result import Interval
 
 BENCHMARK, MEASURE = "synthbias", "worst_group_accuracy"
@@ -164,6 +172,25 @@ def test_few_answers_decide_only_if_they_may_and_never_if_all_are_alike() -> Non
     assert "because no cluster of these few items changes it" in str(found.reason)
     (warning,) = decided(alike, 0.7).warnings
     assert "no interval, because no cluster of items changes it" in warning
+
+
+def test_groups_are_named_that_lack_more_than_the_others_of_their_config() -> None:
+    def of(config: str, name: str, value: str, n_refused: int, n_items: int) -> MissingOfGroup:
+        counts = {"n_items": n_items, "n_refused": n_refused, "n_unparsed": 0, "n_failed": 0}
+        return MissingOfGroup(config=config, name=name, value=value, **counts)
+
+    groups = (
+        *(of("type2", "gender", "she", 49, 100), of("type2", "gender", "he", 0, 100)),
+        # Half of two items are no more than chance, and alike in each.
+        *(of("type2", "occupation", "editor", 1, 2), of("type2", "occupation", "guard", 48, 198)),
+        *(of("type2", "stereotype", "pro", 26, 100), of("type2", "stereotype", "anti", 23, 100)),
+        *(of("type1", "gender", "she", 0, 100), of("type1", "gender", "he", 0, 100)),
+    )
+    lacking = replace(OF_BENCHMARK, n_missing=49, n_refused=49, missing_of_groups=groups)
+    assert missing_text(lacking).endswith("; more than in other groups: 49 of 100 with gender she in type2")
+    assert missing_text(replace(lacking, missing_of_groups=groups[2:])).endswith("; no group stands out")
+    # Where nothing has a score, nobody is spared.
+    assert missing_text(replace(lacking, n_items=49)).endswith("(49 refused)")
 
 
 def test_a_benchmark_may_lack_so_many_answers_and_no_measure() -> None:

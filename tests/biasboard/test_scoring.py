@@ -196,6 +196,7 @@ def test_what_cannot_be_scored_is_said_before_a_model_is_opened(datasets: Path, 
             score_model("x/y", replace(choice, **more), BackendOptions(), GateChoice())
 
     refused("--benchmarks none: no such benchmark, or it needs data of yours; have: ", benchmarks=("none",))
+    refused("is a dataset; give the folder that it lies in", datasets=datasets / BENCHMARK)
     refused("--against acme/none: there are no results of it; have: none$", against="acme/none")
     (tmp_path / "synthbias@1.0.0" / "acme__None-7B").mkdir(parents=True)
     refused("with which the few of --quick are not compared", against="none-7b", quick=True)
