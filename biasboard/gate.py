@@ -140,6 +140,29 @@ def _check_range(limit: Limit) -> None:
         raise ConfigError(f"--fail-under {limit.text}: every value keeps this limit; {nearer}")
 
 
+def check_asked(limits: Sequence[Limit], choice: GateChoice, benchmarks: Sequence[str], asked: Sequence[str]) -> None:
+    """Refuse, before anything is asked, gates of benchmarks that cannot be asked: they could only fail.
+
+    Args:
+        limits: The limits.
+        choice: The user's choices.
+        benchmarks: The benchmarks that were to be asked.
+        asked: Those of them that the model can be asked.
+
+    Raises:
+        ConfigError: a limit, or a gate on all benchmarks, needs a benchmark that is not asked.
+    """
+    of_all = {"--max-missing": choice.max_missing, "--max-worse": choice.max_worse}
+    gates = {flag: set(benchmarks) for flag, value in of_all.items() if value is not None}
+    gates |= {f"--fail-under {limit.text}": {limit.benchmark} for limit in limits}
+    for gate, needed in gates.items():
+        if lacking := [name for name in benchmarks if name in needed.difference(asked)]:
+            raise ConfigError(
+                f"{gate}: {' and '.join(lacking)} cannot be asked, as said above; another --prompt may fit, or leave "
+                f"it out: --benchmarks {','.join(asked)}"
+            )
+
+
 def outcomes(
     summary: ModelSummary, limits: Sequence[Limit], choice: GateChoice, *, earlier: str | None = None
 ) -> Iterator[GateOutcome]:
@@ -159,67 +182,75 @@ def outcomes(
             yield replace(outcome, passed=False, reason=reason)
 
 
+def outcome_lines(outcomes: Sequence[GateOutcome]) -> Iterator[str]:
+    """Yield a line for each gate, one for each thing to know of those that were passed, and how many failed."""
+    for one in outcomes:
+        yield f"gate {one.gate}: {one.reason or f'passed, {_decided_by(one)}'}"
+    yield from (f"warning: {line}" for line in dict.fromkeys(line for one in outcomes for line in one.warnings))
+    n_failed = sum(not one.passed for one in outcomes)
+    yield f"gates: {n_failed} of {len(outcomes)} failed" if n_failed else f"gates: all {len(outcomes)} passed"
+
+
+def _decided_by(outcome: GateOutcome) -> str:
+    value = outcome.value or 0.0
+    if outcome.compared_with is None:
+        return f"decided by {round(value, 4) + 0.0:.4f}"
+    return f"worse by at most {value:.4f}" if round(value, 4) > 0 else f"better by at least {abs(value):.4f}"
+
+
 def _outcomes(summary: ModelSummary, limits: Sequence[Limit], choice: GateChoice) -> Iterator[GateOutcome]:
     of_name = {benchmark.benchmark: benchmark for benchmark in summary.benchmarks}
     for limit in limits:
         own = of_name.get(limit.benchmark)
         value, reason = _decided(limit, own, choice)
-        warnings = () if own is None or reason is not None else tuple(_doubts(limit, own))
-        yield GateOutcome(
-            gate=limit.text,
-            benchmark=limit.benchmark,
-            measure=limit.measure,
-            limit=limit.value,
-            passed=reason is None,
-            value=value,
-            reason=reason,
-            warnings=warnings,
-        )
+        outcome = _outcome(limit.text, limit.benchmark, limit.measure, limit.value, value, reason)
+        yield outcome if own is None or reason is not None else replace(outcome, warnings=tuple(_doubts(limit, own)))
     for benchmark in summary.benchmarks if choice.max_missing is not None else ():
         share, most = benchmark.n_missing / benchmark.n_items, choice.max_missing or 0.0
         lacks = f"{benchmark.n_missing:,} of {benchmark.n_items:,} items ({share:.1%}) have no score"
         reason = None if share <= most else f"{lacks}, more than {most:.1%}"
         if not benchmark.is_whole and not choice.allows(_LIMITED):
             reason = _OF_SOME
-        yield GateOutcome(
-            gate=f"{benchmark.benchmark}.max_missing={most:g}",
-            benchmark=benchmark.benchmark,
-            measure=None,
-            limit=most,
-            passed=reason is None,
-            value=share,
-            reason=reason,
-        )
+        yield _outcome(f"{benchmark.benchmark}.max_missing={most:g}", benchmark.benchmark, None, most, share, reason)
     for benchmark in summary.benchmarks if choice.max_worse is not None else ():
-        yield from _worse_by(benchmark, summary.against or "", choice)
+        for measure, value, reason in _worse_by(benchmark, summary.against or "", choice):
+            most, name = choice.max_worse or 0.0, benchmark.benchmark
+            whose = name if measure is None else f"{name}.{measure}"
+            gate = f"{whose} worse than {summary.against} by at most {most:g}"
+            outcome = _outcome(gate, name, measure, most, value, reason)
+            is_doubted = reason is None and not benchmark.beats_useless
+            doubts = (_no_skill(benchmark),) if is_doubted else ()
+            yield replace(outcome, compared_with=summary.against, warnings=doubts)
 
 
-def _worse_by(benchmark: BenchmarkSummary, against: str, choice: GateChoice) -> Iterator[GateOutcome]:
-    """Yield by how much each measure may be worse than that of another model."""
+def _outcome(
+    gate: str, benchmark: str, measure: str | None, limit: float, value: float | None, reason: str | None
+) -> GateOutcome:
+    return GateOutcome(
+        gate=gate,
+        benchmark=benchmark,
+        measure=measure,
+        limit=limit,
+        passed=reason is None,
+        value=value,
+        reason=reason,
+    )
+
+
+def _worse_by(
+    benchmark: BenchmarkSummary, against: str, choice: GateChoice
+) -> Iterator[tuple[str | None, float | None, str | None]]:
+    """Yield of each measure by how much it may be worse than that of another model, and why that is too much."""
     most = choice.max_worse or 0.0
-
-    def outcome(measure: str | None, value: float | None, reason: str | None) -> GateOutcome:
-        name = benchmark.benchmark if measure is None else f"{benchmark.benchmark}.{measure}"
-        return GateOutcome(
-            gate=f"{name} worse than {against} by at most {most:g}",
-            benchmark=benchmark.benchmark,
-            measure=measure,
-            limit=most,
-            passed=reason is None,
-            value=value,
-            reason=reason,
-            warnings=() if benchmark.beats_useless or reason is not None else (_no_skill(benchmark),),
-        )
-
     compared = [(one.name, one.difference) for one in benchmark.measures if one.difference is not None]
     why_not = None if compared else benchmark.why_not_compared or "no measure has a value of both"
     if not benchmark.is_whole and not choice.allows(_LIMITED):
         why_not = _OF_SOME
     if why_not is not None:
-        yield outcome(None, None, why_not)
+        yield None, None, why_not
         return
     for name in benchmark.not_measured:
-        yield outcome(name, None, f"it has a value of {against} alone")
+        yield name, None, f"it has a value of {against} alone"
     for name, difference in compared:
         low = difference.lead if choice.point else difference.low
         # How much farther from the ideal the model may be, if it answers as badly as it can where it did not.
@@ -235,7 +266,7 @@ def _worse_by(benchmark: BenchmarkSummary, against: str, choice: GateChoice) -> 
             reason = f"{lead} worse by {value:.4f}{' ' if doubt else ''}{' and '.join(doubt)}"
         elif not benchmark.beats_useless and not choice.allows(_USELESS):
             reason = _not_useful(benchmark)
-        yield outcome(name, value, reason)
+        yield name, value, reason
 
 
 def _decided(limit: Limit, benchmark: BenchmarkSummary | None, choice: GateChoice) -> tuple[float | None, str | None]:

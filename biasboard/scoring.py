@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from biasboard.building import build_if_missing
-from biasboard.gate import GateChoice, Limit, limits_of, outcomes
+from biasboard.gate import GateChoice, Limit, check_asked, limits_of, outcome_lines, outcomes
 from biasboard.ground.command_line import ANSWERS_KEPT, EXIT_GATE, one_line_errors
 from biasboard.ground.errors import ConfigError, RunError
 from biasboard.ground.memory import machine_memory
@@ -100,7 +100,15 @@ class Score:
         return "\n".join(summary_lines(self.report))
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a data frame with one row for each measure; unknown values are missing."""
+        """Return a data frame with one row for each measure; unknown values are missing.
+
+        Its columns are the model, benchmark, dataset and its version, protocol, config and measure; the ``value``, its
+        95 % interval from ``low`` to ``high``, the ideal, a useless predictor with its value, the value with missing
+        answers ``at_worst``, ``n`` and the ``reason`` for no value; whether the dataset was asked as a whole, and how
+        many items had no score; ``rank_best`` and ``rank_worst`` or ``why_unranked``; and, beside another model
+        (``against``), its value, by how much this one is nearer to the ideal (``lead`` with interval), and what that
+        says (``outcome``).
+        """
         from leaderboard.pages.summary_forms import frame
 
         return frame(self.report)
@@ -208,15 +216,8 @@ def score_command(
     new = tuple(line for line in report.notes if line not in scored.told)
     refused = refusal_lines((run.folder, run.result) for run in scored.runs)
     print("\n".join([*summary_lines(replace(report, notes=new)), *refused, *_next(choice, report)]))
-    for gate in report.gates:
-        said = gate.reason or (
-            "passed" if gate.value is None else f"passed, decided by {round(gate.value, 4) + 0.0:.4f}"
-        )
-        print(f"gate {gate.gate}: {said}", file=sys.stderr)
-    for warning in dict.fromkeys(line for gate in report.gates for line in gate.warnings):
-        print(f"warning: {warning}", file=sys.stderr)
     if report.gates:
-        print(f"gates: {sum(not gate.passed for gate in report.gates)} of {len(report.gates)} failed", file=sys.stderr)
+        print("\n".join(outcome_lines(report.gates)), file=sys.stderr)
     if report.passed or not report.gates:
         return Printed(report, error=_none_read(scored.runs))
     return Printed(report, EXIT_GATE)
@@ -246,12 +247,14 @@ def score_model(model: str, choice: ScoreChoice, options: BackendOptions, gates:
     """
     limits = _limits(choice, gates)  # Wrong ones are told before anything is built or opened.
     planned = plans_of(model, choice, options)
+    for line in planned.notes:
+        note(line)
+    asked = [*dict.fromkeys(plan.selection.manifest.benchmark for plan in planned.plans)]
+    check_asked(limits, gates, _benchmarks(choice), asked)
     if choice.against is not None and (why_not := _why_not_comparable(planned, choice)) is not None:
         if gates.max_worse is not None:
             raise ConfigError(why_not)
         note(f"warning: {why_not}")
-    for line in planned.notes:
-        note(line)
     finished = tuple(
         planned.ask(root=choice.out, scorers=scorers_of((plan.task for plan in planned.plans), None), together=True)
     )
@@ -266,7 +269,11 @@ def score_model(model: str, choice: ScoreChoice, options: BackendOptions, gates:
 def _limits(choice: ScoreChoice, gates: GateChoice) -> list[Limit]:
     if gates.max_worse is not None and choice.against is None:
         raise ConfigError("--max-worse: than what? Name the last release with --against")
-    return limits_of(gates, [builder.name for builder, _ in _chosen_builders(choice.benchmarks)])
+    return limits_of(gates, _benchmarks(choice))
+
+
+def _benchmarks(choice: ScoreChoice) -> list[str]:
+    return [builder.name for builder, _ in _chosen_builders(choice.benchmarks)]
 
 
 def _of_earlier(backend: Backend, finished: Sequence[Finished]) -> str | None:

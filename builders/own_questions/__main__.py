@@ -77,9 +77,8 @@ def build(
     n_options = Counter(len(item.options) for item in split.items)
     groups = Counter(item.group for item in split.items if item.group is not None)
     print(f"{manifest.name} {manifest.version}:")
-    print(
-        f"  {len(split.items)} questions with {' or '.join(map(str, sorted(n_options)))} options, {len(groups)} groups"
-    )
+    with_options = " or ".join(map(str, sorted(n_options)))
+    print(f"  questions: {len(split.items):,}, with {with_options} options each; groups: {len(groups):,}")
     print(f"  {questions.cluster_line(tables, split.items)}")
     if (neutral := questions.neutral_option(tables)) is not None:
         print(f"  neutral option: '{printable(neutral, most=60)}', which alone stands in all rows")

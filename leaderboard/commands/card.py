@@ -127,10 +127,9 @@ def _folder_name(runs: Path, accepted: Path, model: str | None) -> str:
         return known.replace("/", "__")
     found = model_ids([runs])
     if not found:
-        raise ConfigError(
-            f"{runs}: holds no results of a model; make some with biasboard score MODEL, or name a model on the board "
-            "with --model"
-        )
+        why = "holds no results of a model" if runs.exists() else "does not exist"
+        remedy = "make some with biasboard score MODEL, or name a model on the board with --model"
+        raise ConfigError(f"{runs}: {why}; {remedy}")
     if len(found) > 1:
         raise ConfigError(f"{runs}: holds results of several models; name one with --model: {listed(found, most=20)}")
     return found[0].replace("/", "__")

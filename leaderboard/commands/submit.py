@@ -18,7 +18,7 @@ from leaderboard.benchmark_pages import check_plug_ins
 from leaderboard.commands.shared_options import DATASETS, DatasetsFolder, KeysFolder
 from leaderboard.verify.board_files import RESULTS, holds_results, keys_folder, results_folder
 from leaderboard.verify.keys import open_book
-from leaderboard.verify.submissions import models_of, prepare, public_files, write_submission
+from leaderboard.verify.submissions import models_of, prepare, public_files, statement, write_submission
 from leaderboard.verify.verdicts import sound_runs
 from schemas.folders.run_folder import finished_runs, read_result
 
@@ -68,6 +68,7 @@ def submit(
     """
     board = results or (RESULTS if holds_results() else None)
     target = board or _OUTBOX
+    stated = statement(contact=contact, model_card=model_card, train_data_disclosure=train_data_disclosure)
     check_plug_ins()
     runs = [folder for path in run for folder in finished_runs(path)]
     sound = sound_runs(runs, open_book(keys or keys_folder(), datasets), results or results_folder())
@@ -88,9 +89,7 @@ def submit(
         for number, folder in enumerate(runs):
             step("preparing results", number, len(runs))
             public = public_files(folder, Path(scratch), withhold=withhold_texts)
-            submission = prepare(
-                public, contact=contact, model_card=model_card, train_data_disclosure=train_data_disclosure
-            )
+            submission = prepare(public, stated)
             prepared.append((public, submission))
             print(f"{public.run} -> {public.place}")
             if (words := public.withheld_words) is not None:

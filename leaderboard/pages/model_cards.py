@@ -5,6 +5,7 @@ Every number comes from the summary, and so from verified results, and is the bo
 
 from __future__ import annotations
 
+import datetime
 import importlib.metadata
 from collections import Counter
 from collections.abc import Iterator
@@ -76,7 +77,7 @@ def card_markdown(summary: ModelSummary, *, page: str | None = None) -> str:
     hashes = [sha256 for benchmark in summary.benchmarks for sha256 in benchmark.results]
     parts = [
         "## Bias",
-        f"Measured with biasboard {importlib.metadata.version('biasboard')}.",
+        _measured_with(summary),
         *([] if summary.is_whole else ["**Only some items were asked: a first look, which gives no rank.**"]),
         *([_BELOW.format(", ".join(below))] if below else []),
         markdown(summary).rstrip("\n"),
@@ -95,6 +96,17 @@ def card_markdown(summary: ModelSummary, *, page: str | None = None) -> str:
         f"```bibtex\n{bibtex_of_benchmarks([load_pages(one.benchmark) for one in summary.benchmarks])}```",
     ]
     return "\n\n".join([*parts, ""])
+
+
+def _measured_with(summary: ModelSummary) -> str:
+    """Return the sentence on what was measured, with what, and when the card was written."""
+    precision = "" if summary.precision is None else f" in {summary.precision}"
+    revision = "" if summary.revision is None else f", revision {source_markdown(summary.revision)}"
+    return (
+        f"{source_markdown(summary.model)}{revision}, asked with the backend {summary.backend}{precision}, and "
+        f"measured with biasboard {importlib.metadata.version('biasboard')}. This section was written on "
+        f"{datetime.date.today().isoformat()}."
+    )
 
 
 def _listed(lines: Iterator[str]) -> str:

@@ -158,10 +158,10 @@ def difference_of(benchmark: BenchmarkSummary, measure: MeasureValue) -> str:
             could_turn = difference.lead_at_worst <= 0 <= difference.lead_at_best
             why = "missing answers could turn it" if could_turn else "some of so many pairs differ that much by chance"
             words += f", as {why}"
-    elif (difference.outcome == "better" and not benchmark.beats_useless) or (
-        difference.outcome == "worse" and benchmark.is_other_below
-    ):
-        words = f"{'nearer' if difference.outcome == 'better' else 'farther'}, as a useless predictor can be"
+    elif difference.outcome == "better" and not benchmark.beats_useless:
+        words = "nearer, but not shown to beat a useless predictor"
+    elif difference.outcome == "worse" and benchmark.is_other_below:
+        words = "farther, but the other is not shown to beat a useless predictor"
     low, high = number(difference.low, signed=True), number(difference.high, signed=True)
     return f"{number(difference.lead, signed=True)} [{low}, {high}] {words}"
 

@@ -20,6 +20,7 @@ from typing import NamedTuple
 from biasboard.ground import strict_json
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.files import held, replacing_folder, sha256_file
+from biasboard.ground.plain_text import printable
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.measure.stored_results import write_without_prompts, write_without_texts
 from evaluators.runs.plan.plan import run_folder
@@ -34,6 +35,13 @@ from schemas.folders.run_folder import REGISTER, RESULT, SUBMISSION, find_runs, 
 
 _LETTERS = str.maketrans("01i", "oll")
 """Digits and letters that look like other letters, with case ignored."""
+_NO_RESULT = "0" * 64
+_WANTED = {
+    "contact": "an address or account of 3 to 200 characters on one line",
+    "model_card": "the https address of a page, such as https://huggingface.co/ORG/MODEL, without ? and #",
+    "train_data_disclosure": "1 to 2,000 characters",
+}
+"""What the words of a submitter must be."""
 
 
 class PublicFiles(NamedTuple):
@@ -107,29 +115,49 @@ def models_of(public: Sequence[PublicFiles]) -> str:
     return ", ".join(ids) if len(ids) <= 3 else f"{len(ids)} models"
 
 
-def prepare(public: PublicFiles, *, contact: str, model_card: str, train_data_disclosure: str | None) -> Submission:
-    """Return the words of a submitter about the files of a run that may be published.
+def statement(*, contact: str, model_card: str, train_data_disclosure: str | None = None) -> Submission:
+    """Return what a submitter says, of no result yet.
 
     Args:
-        public: The files.
         contact: Address or account of the submitter.
         model_card: Address of a description of the model.
         train_data_disclosure: Whether the model was trained on items of the benchmark, in the submitter's words.
 
     Raises:
-        DataError: the run is incomplete, or the words are invalid.
+        ConfigError: the words are invalid.
     """
-    answered = path_of(public.run, read_result(public.run).records).stat().st_mtime
-    submission = Submission(
+    today = datetime.date.today().isoformat()
+    words = {"contact": contact, "model_card": model_card, "train_data_disclosure": train_data_disclosure}
+    stated = Submission(
         schema_version=SCHEMA_VERSION,
         contact=contact,
         model_card=model_card,
         train_data_disclosure=train_data_disclosure,
-        run_date=datetime.date.fromtimestamp(answered).isoformat(),
-        submitted=datetime.date.today().isoformat(),
+        run_date=today,
+        submitted=today,
         biasboard=metadata.version("biasboard"),
-        result_sha256=sha256_file(public.files[0]),
+        result_sha256=_NO_RESULT,
     )
+    try:
+        contract.check(stated, where=SUBMISSION)
+    except DataError as error:
+        for name, wanted in _WANTED.items():
+            if str(error).startswith(f"{SUBMISSION}: {name}: "):
+                flag = f"--{name.replace('_', '-')}"
+                raise ConfigError(f"{flag} {printable(str(words[name]), most=80)}: give {wanted}") from None
+        raise
+    return stated
+
+
+def prepare(public: PublicFiles, stated: Submission) -> Submission:
+    """Return what a submitter says of the files of a run that may be published.
+
+    Raises:
+        DataError: the run is incomplete.
+    """
+    answered = path_of(public.run, read_result(public.run).records).stat().st_mtime
+    run_date = datetime.date.fromtimestamp(answered).isoformat()
+    submission = replace(stated, run_date=run_date, result_sha256=sha256_file(public.files[0]))
     contract.check(submission, where=SUBMISSION)
     return submission
 

@@ -122,6 +122,8 @@ class GateOutcome(Document):
     """The number that decides; None if it is unknown."""
     reason: Text | None
     """Why it did not pass; None if it did."""
+    compared_with: ModelId | None = None
+    """The model than which it may be worse by ``value``; None for a limit of its own."""
     warnings: tuple[Text, ...] = ()
     """What to know although it passed."""
 
@@ -192,6 +194,10 @@ class ModelSummary(Document):
     schema_version: Version
     model: ModelId
     revision: Text | None
+    backend: Name
+    """What called the model."""
+    precision: Name | None
+    """Data type of the computation; None if it is unknown or has no meaning."""
     identity_sha256: Sha256
     against: ModelId | None
     """Model that it is compared with; None if there is none."""

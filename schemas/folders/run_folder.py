@@ -80,10 +80,12 @@ def finished_runs(path: Path) -> list[Path]:
     It is that of a run, of its ``result.json``, or of a folder that contains runs at any depth.
 
     Raises:
-        DataError: there is no finished run.
+        DataError: the path does not exist, or there is no finished run.
     """
     folder = path.parent if path.name == RESULT else path
     runs = [folder] if (folder / RESULT).is_file() else find_runs(folder)
+    if not path.exists():
+        raise DataError(f"{path}: does not exist; name the folder of a finished run")
     if not runs:
         raise DataError(f"{path}: no {RESULT} here; name the folder of a finished run")
     return runs

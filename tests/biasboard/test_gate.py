@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from biasboard.gate import GateChoice, limits_of, outcomes
+from biasboard.gate import GateChoice, check_asked, limits_of, outcome_lines, outcomes
 from biasboard.ground.errors import ConfigError
 from leaderboard.pages.summary_forms import missing_text
 from schemas.documents.model_summary import (
@@ -68,6 +68,8 @@ def summary_of(*benchmarks: BenchmarkSummary, against: str | None = None) -> Mod
         schema_version="1",
         model="acme/one",
         revision=None,
+        backend="openai",
+        precision=None,
         identity_sha256="0" * 64,
         against=against,
         benchmarks=benchmarks,
@@ -251,3 +253,44 @@ def test_a_measure_that_the_last_release_had_must_be_there() -> None:
     assert not replace(summary, gates=(lost, kept)).passed
     assert replace(summary, gates=(kept,)).passed
     assert not summary.passed, "without a gate none is passed"
+
+
+def test_each_gate_has_a_line_and_the_number_that_decided_it() -> None:
+    lead = ModelDifference(
+        value=0.7, lead=0.1, low=0.05, high=0.15, lead_at_worst=0.1, lead_at_best=0.1, outcome="better"
+    )
+    of = replace(OF_BENCHMARK, n_missing=20, measures=(replace(KNOWN, difference=lead),))
+    summary = summary_of(of, against="acme/last")
+    choice = GateChoice(fail_under=(f"{MEASURE}=0.7",), max_missing=0.05, max_worse=0.0)
+    found = list(outcomes(summary, limits_of(choice, [BENCHMARK]), choice))
+    assert [*outcome_lines(found)] == [
+        f"gate {MEASURE}=0.7: passed, decided by 0.7400",
+        "gate synthbias.max_missing=0.05: passed, decided by 0.0500",
+        f"gate synthbias.{MEASURE} worse than acme/last by at most 0: passed, better by at least 0.0500",
+        "gates: all 3 passed",
+    ]
+    worse = replace(lead, lead=-0.01, low=-0.02, lead_at_worst=-0.01)
+    of = replace(of, measures=(replace(KNOWN, difference=worse),), beats_useless=False, why_below="it is a coin")
+    summary = summary_of(of, against="acme/last")
+    for most, said, last in (
+        (0.03, "passed, worse by at most 0.0200", "all 1 passed"),
+        (0.01, "may be", "1 of 1 failed"),
+    ):
+        lines = [*outcome_lines([*outcomes(summary, [], GateChoice(max_worse=most, allow=("useless",)))])]
+        assert f"by at most {most}: {said}" in lines[0]
+        assert lines[-1] == f"gates: {last}"
+        assert any("it is a coin" in line for line in lines[1:]) == lines[-1].endswith("passed")
+
+
+def test_a_gate_on_what_cannot_be_asked_is_refused_before_anything_is() -> None:
+    both, left_out = (
+        ("synthbias", "gifi"),
+        "gifi cannot be asked, as said above; another --prompt may fit, or leave it out",
+    )
+    for choice in (GateChoice(max_missing=0.1), GateChoice(max_worse=0.1), GateChoice(fail_under=("gifi.index=0.7",))):
+        limits = limits_of(choice, both)
+        check_asked(limits, choice, both, both)
+        with pytest.raises(ConfigError, match=f"{left_out}: --benchmarks synthbias$"):
+            check_asked(limits, choice, both, ["synthbias"])
+    of_other = GateChoice(fail_under=(f"{MEASURE}=0.7",))
+    check_asked(limits_of(of_other, both), of_other, both, ["synthbias"])

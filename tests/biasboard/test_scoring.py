@@ -105,6 +105,10 @@ def test_a_chat_is_asked_in_words_and_a_model_that_is_compared_with_it_is_asked_
     assert "mcq2-generate-v1, by which acme/chat was asked" in " ".join(compared.notes)
     # The made model writes nothing that can be read.
     assert compared.benchmarks[0].why_not_compared == "no measure has a value of both this model and acme/chat"
+    n_runs = len([*(tmp_path / "runs").rglob("result.json")])
+    apart = run(*other, "--prompt", "intrinsic-v1", "--max-worse", "0.1", status=EXIT_ERROR).stderr
+    assert "was asked with mcq2-generate-v1, and this model would be with intrinsic-v1, so that they cannot" in apart
+    assert len([*(tmp_path / "runs").rglob("result.json")]) == n_runs
 
 
 @pytest.mark.slow
@@ -225,6 +229,10 @@ def test_a_model_that_refuses_passes_no_gate(datasets: Path, endpoint: FakeEndpo
     refusing_all = True
     asked = command(datasets, tmp_path / "none", MODEL, *options)
     run(*asked, status=EXIT_RUN_FAILED, OPENAI_API_KEY="none")
+    # A benchmark of which nothing was read stays in the table, and its gates fail.
+    found = summary(*asked, *limits, "--allow", "limited,earlier", status=EXIT_GATE)
+    assert [(one.benchmark, one.n_missing) for one in found.benchmarks] == [(BENCHMARK, of_benchmark.n_items)]
+    assert [(gate.passed, gate.value) for gate in found.gates] == [(False, None), (False, 1.0)]
 
 
 def test_a_model_is_named_by_its_short_name_if_only_one_has_it() -> None:

@@ -163,7 +163,7 @@ def test_sixty_questions_become_a_dataset_that_runs(tmp_path: Path) -> None:
     dataset, runs = tmp_path / "own-mine", tmp_path / "runs"
     given = ("--input", path, "--licence", "CC-BY-4.0", "--out", dataset)
     built = commands.run("-m", "biasboard", "build", "own_questions", *given, status=0)
-    assert "60 questions with 3 options, 2 groups" in built.stdout
+    assert "questions: 60, with 3 options each; groups: 2" in built.stdout
     assert "  10 clusters\n" in built.stdout
     assert "question from 'Question'" in built.stderr
     assert read_manifest(dataset).name == "own-mine"
@@ -345,7 +345,7 @@ def test_published_files_become_datasets(tmp_path: Path) -> None:
     ):
         given = ("--source", source, "--input", path, "--out", tmp_path / source)
         built = commands.run("-m", "biasboard", "build", "own_questions", *given, status=0)
-        assert f"{n} questions with {n_options} options" in built.stdout
+        assert f"questions: {n:,}, with {n_options} options" in built.stdout
         manifest = read_manifest(tmp_path / source)
         assert (manifest.name, manifest.licence, manifest.publish_refusal) == (source, licence, None)
         (*others, item) = read_rows(tmp_path / source / "data/questions/test-00000-of-00001.parquet", OwnQuestion)

@@ -29,14 +29,16 @@ from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.verdicts import load
 from schemas.documents.model_summary import BenchmarkSummary, MeasureValue, ModelSummary, NamedValue
 from schemas.files import contract
+from schemas.folders.run_folder import read_result
 from tests.commands import run
 from tests.leaderboard.made_keys import write_keys
-from tests.leaderboard.synthetic import leaning, present, write_model
+from tests.leaderboard.synthetic import leaning, make_records, make_result, present, write_model, write_result
 from tests.worlds import MadeBoard
 
 pytestmark = pytest.mark.slow
 BENCHMARK = "synthbias"
 PAGE = "https://board.test/models/acme__even.html"
+OF_EVEN = "synthbias@9.0.0/acme__even/type2"
 
 
 def summary(made: MadeBoard, name: str, against: str | None = None) -> ModelSummary:
@@ -260,3 +262,28 @@ def test_who_is_compared_is_one_other_model(
     found = summarise(board, made["acme/new"].result.model, against=against)
     why = found.benchmarks[0].why_not_compared
     assert (why is None) if reason is None else (why is not None and why.startswith(reason))
+
+
+def test_a_card_is_of_one_model_and_says_whose_answers_it_shows(tmp_path: Path) -> None:
+    for root, bias in (("runs", 0.1), ("results", 0.2)):
+        write_model(tmp_path / root, "acme/even", leaning(1.0, bias))
+    keys = write_keys(tmp_path / "keys", tmp_path / "runs")
+    folders = ("--keys", keys, "--results", tmp_path / "results", "--datasets", tmp_path, "--out", tmp_path / "cards")
+    asked = ("-m", "biasboard", "card", tmp_path / "runs", *folders)
+    told = contract.load(json.loads(run(*asked, "--format", "json", status=0).stdout), ModelSummary, where="output")
+    shown = f"accepted results of this model are shown in place of the runs in {tmp_path / 'runs'}: synthbias type2"
+    assert shown in told.notes
+    (of,) = told.benchmarks
+    metrics = {
+        metric.name: metric for metric in read_result(tmp_path / "results" / OF_EVEN).metrics if not metric.group
+    }
+    assert [each.value for each in of.measures] == [metrics[each.name].value for each in of.measures]
+    # The same name, of another revision.
+    records = make_records(leaning(1.0, 0.3), ambiguous=True)
+    other = make_result(records, "acme/even", endpoint="api")
+    write_result((tmp_path / "runs" / OF_EVEN).with_name("type1"), other, records)
+    write_keys(tmp_path / "keys", tmp_path / "runs")
+    refused = run(*asked, status=1).stderr
+    assert "2 models of other weights, settings or addresses are stored as acme/even; score each with a" in refused
+    for name, said in (("absent", "does not exist; make some with"), ("cards", "holds no results of a model; make")):
+        assert said in run("-m", "biasboard", "card", tmp_path / name, *folders, status=1).stderr

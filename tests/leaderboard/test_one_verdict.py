@@ -27,7 +27,10 @@ SAYS = {
     "unknown": ("unknown", "no interval"),
 }
 """What a summary, and a line of the terminal or of a card, say of an outcome."""
-OF_USELESS = {"better": "nearer, as a useless predictor can be", "worse": "farther, as a useless predictor can be"}
+OF_USELESS = {
+    "better": "nearer, but not shown to beat a useless predictor",
+    "worse": "farther, but the other is not shown to beat a useless predictor",
+}
 
 
 class Pair(NamedTuple):

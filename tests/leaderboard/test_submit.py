@@ -87,12 +87,27 @@ def test_limited_runs_are_left_out(places: Places) -> None:
 
 
 @pytest.mark.slow
+def test_runs_of_which_nothing_was_read_are_left_out(places: Places) -> None:
+    unread, records = places.run.parent.with_name("acme__mute") / "type2", make_records(lambda *_: None)
+    write_result(unread, make_result(records, "acme/mute", endpoint="api"), records)
+    done = places.call("submit", places.root / "runs", *TOLD, status=0)
+    assert f"left out: {unread}: none of its answers could be read, so that it has no value" in done.stderr
+    assert places.submitted().parent.name == "acme__small"
+    alone = places.call("submit", unread, *TOLD, status=1)
+    assert alone.stderr.splitlines()[-1] == "error: none of the answers could be read; try another prompt"
+
+
+@pytest.mark.slow
 def test_what_cannot_be_submitted_is_named_and_nothing_is_written(places: Places) -> None:
     for options, said in (
-        (("--contact", "x", *CARD), "contact"),
-        ((*CONTACT, "--model-card", "javascript:alert(1)"), "model_card"),
+        (("--contact", "x", *CARD), "--contact x: give an address or account"),
+        ((*CONTACT, "--model-card", "javascript:alert(1)"), "--model-card javascript:alert(1): give the https address"),
+        ((*TOLD, "--train-data-disclosure", ""), "--train-data-disclosure : give 1 to 2,000 characters"),
     ):
-        assert said in places.call("submit", places.run, *options, status=1).stderr
+        # Before anything is looked at.
+        assert f"error: {said}" in places.call("submit", places.root / "none", *options, status=1).stderr
+    absent = places.call("submit", places.root / "none", *TOLD, status=1).stderr
+    assert "none: does not exist; name the folder of a finished run" in absent
     result = json.loads((places.run / "result.json").read_text())
     result["metrics"][0]["value"] = 0.123
     (places.run / "result.json").write_text(json.dumps(result))
