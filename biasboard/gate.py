@@ -21,6 +21,8 @@ _FEWEST = 30
 _ROUNDING = 1e-12
 _LIMITED, _EARLIER, _USELESS = _ALLOWED = ("limited", "earlier", "useless")
 """What does not decide unless the user allows it."""
+_LETS_USELESS = f"what a coin gets too says nothing, unless --allow {_USELESS} lets it decide"
+_NOT_MEASURED = "nothing was measured"
 _OF_SOME = f"only some items were asked; ask all, or add --allow {_LIMITED}"
 
 
@@ -35,7 +37,8 @@ class GateChoice:
         default=(),
     )
     max_missing: float | None = option(
-        "Largest share of the items of a benchmark that may have no score; with more, end with status 4.",
+        "Largest share of the items of a benchmark, or of a group that lacks clearly more than others, that may have "
+        "no score; with more, end with status 4.",
         panel=_PANEL,
         min=0,
         max=1,
@@ -164,13 +167,23 @@ def check_asked(limits: Sequence[Limit], choice: GateChoice, benchmarks: Sequenc
 
 
 def outcomes(
-    summary: ModelSummary, limits: Sequence[Limit], choice: GateChoice, *, earlier: str | None = None
+    summary: ModelSummary,
+    limits: Sequence[Limit],
+    choice: GateChoice,
+    benchmarks: Sequence[str],
+    *,
+    earlier: str | None = None,
 ) -> Iterator[GateOutcome]:
     """Yield what becomes of each gate: limits in their order, missing answers by benchmark, then comparisons.
 
-    ``earlier`` says how many answers of an endpoint are from earlier calls; None if there are none.
+    Args:
+        summary: What was measured.
+        limits: The limits.
+        choice: The user's choices.
+        benchmarks: The benchmarks that were asked; a gate on one without values does not pass.
+        earlier: How many answers of an endpoint are from earlier calls; None if there are none.
     """
-    for outcome in _outcomes(summary, limits, choice):
+    for outcome in _outcomes(summary, limits, choice, benchmarks):
         if earlier is None:
             yield outcome
         elif choice.allows(_EARLIER):
@@ -185,7 +198,7 @@ def outcomes(
 def outcome_lines(outcomes: Sequence[GateOutcome]) -> Iterator[str]:
     """Yield a line for each gate, one for each thing to know of those that were passed, and how many failed."""
     for one in outcomes:
-        yield f"gate {one.gate}: {one.reason or f'passed, {_decided_by(one)}'}"
+        yield f"gate {one.gate}: {'passed' if one.passed else 'FAILED'}: {one.reason or _decided_by(one)}"
     yield from (f"warning: {line}" for line in dict.fromkeys(line for one in outcomes for line in one.warnings))
     n_failed = sum(not one.passed for one in outcomes)
     yield f"gates: {n_failed} of {len(outcomes)} failed" if n_failed else f"gates: all {len(outcomes)} passed"
@@ -198,29 +211,50 @@ def _decided_by(outcome: GateOutcome) -> str:
     return f"worse by at most {value:.4f}" if round(value, 4) > 0 else f"better by at least {abs(value):.4f}"
 
 
-def _outcomes(summary: ModelSummary, limits: Sequence[Limit], choice: GateChoice) -> Iterator[GateOutcome]:
+def _outcomes(
+    summary: ModelSummary, limits: Sequence[Limit], choice: GateChoice, benchmarks: Sequence[str]
+) -> Iterator[GateOutcome]:
     of_name = {benchmark.benchmark: benchmark for benchmark in summary.benchmarks}
     for limit in limits:
         own = of_name.get(limit.benchmark)
         value, reason = _decided(limit, own, choice)
         outcome = _outcome(limit.text, limit.benchmark, limit.measure, limit.value, value, reason)
         yield outcome if own is None or reason is not None else replace(outcome, warnings=tuple(_doubts(limit, own)))
-    for benchmark in summary.benchmarks if choice.max_missing is not None else ():
-        share, most = benchmark.n_missing / benchmark.n_items, choice.max_missing or 0.0
-        lacks = f"{benchmark.n_missing:,} of {benchmark.n_items:,} items ({share:.1%}) have no score"
-        reason = None if share <= most else f"{lacks}, more than {most:.1%}"
-        if not benchmark.is_whole and not choice.allows(_LIMITED):
-            reason = _OF_SOME
-        yield _outcome(f"{benchmark.benchmark}.max_missing={most:g}", benchmark.benchmark, None, most, share, reason)
-    for benchmark in summary.benchmarks if choice.max_worse is not None else ():
-        for measure, value, reason in _worse_by(benchmark, summary.against or "", choice):
-            most, name = choice.max_worse or 0.0, benchmark.benchmark
+    for name in benchmarks if choice.max_missing is not None else ():
+        most = choice.max_missing or 0.0
+        yield _outcome(f"{name}.max_missing={most:g}", name, None, most, *_missing(of_name.get(name), choice))
+    for name in benchmarks if choice.max_worse is not None else ():
+        most, own = choice.max_worse or 0.0, of_name.get(name)
+        for measure, value, reason in _worse_by(own, summary.against or "", choice):
             whose = name if measure is None else f"{name}.{measure}"
             gate = f"{whose} worse than {summary.against} by at most {most:g}"
+            doubts = () if own is None or own.beats_useless or reason is not None else (_no_skill(own),)
             outcome = _outcome(gate, name, measure, most, value, reason)
-            is_doubted = reason is None and not benchmark.beats_useless
-            doubts = (_no_skill(benchmark),) if is_doubted else ()
             yield replace(outcome, compared_with=summary.against, warnings=doubts)
+
+
+def _missing(benchmark: BenchmarkSummary | None, choice: GateChoice) -> tuple[float | None, str | None]:
+    """Return the largest share of items without a score, of all or of a group that stands out, and why it is too much.
+
+    Refusing those alone who are a tenth of the items would otherwise pass any limit that is not tiny.
+    """
+    # Imported here, because a score without gates needs it only at its end.
+    from leaderboard.pages.summary_forms import groups_apart
+
+    if benchmark is None:
+        return None, _NOT_MEASURED
+    most = choice.max_missing or 0.0
+    shares = [(benchmark.n_missing, benchmark.n_items, "items")]
+    for one in groups_apart(benchmark):
+        shares.append((one.n_missing, one.n_items, f"items with {one.name} {one.value} in {one.config}"))
+    n_missing, n_items, which = max(shares, key=lambda of: of[0] / of[1])
+    share = n_missing / n_items
+    reason = None if share <= most else f"{n_missing:,} of {n_items:,} {which} ({share:.1%}) have no score"
+    if reason is not None:
+        reason += f", more than {most:.1%}"
+    if not benchmark.is_whole and not choice.allows(_LIMITED):
+        reason = "; ".join(filter(None, (reason, _OF_SOME)))
+    return share, reason
 
 
 def _outcome(
@@ -238,14 +272,17 @@ def _outcome(
 
 
 def _worse_by(
-    benchmark: BenchmarkSummary, against: str, choice: GateChoice
+    benchmark: BenchmarkSummary | None, against: str, choice: GateChoice
 ) -> Iterator[tuple[str | None, float | None, str | None]]:
     """Yield of each measure by how much it may be worse than that of another model, and why that is too much."""
+    if benchmark is None:
+        yield None, None, _NOT_MEASURED
+        return
     most = choice.max_worse or 0.0
     compared = [(one.name, one.difference) for one in benchmark.measures if one.difference is not None]
     why_not = None if compared else benchmark.why_not_compared or "no measure has a value of both"
     if not benchmark.is_whole and not choice.allows(_LIMITED):
-        why_not = _OF_SOME
+        why_not = "; ".join(filter(None, (why_not, _OF_SOME)))
     if why_not is not None:
         yield None, None, why_not
         return
@@ -265,7 +302,8 @@ def _worse_by(
             lead = f"nearer to the ideal by {difference.lead:.4f}, and may be" if difference.lead > 0 else "may be"
             reason = f"{lead} worse by {value:.4f}{' ' if doubt else ''}{' and '.join(doubt)}"
         elif not benchmark.beats_useless and not choice.allows(_USELESS):
-            reason = _not_useful(benchmark)
+            # Why, the table says, and the same line stands here for each measure.
+            reason = f"the model is not shown to beat a useless predictor; {_LETS_USELESS}"
         yield name, value, reason
 
 
@@ -320,7 +358,7 @@ def _no_skill(benchmark: BenchmarkSummary) -> str:
 
 
 def _not_useful(benchmark: BenchmarkSummary) -> str:
-    return f"{_no_skill(benchmark)}; what a coin gets too says nothing, unless --allow {_USELESS} lets it decide"
+    return f"{_no_skill(benchmark)}; {_LETS_USELESS}"
 
 
 def _is_alike(measure: MeasureValue) -> bool:

@@ -21,7 +21,7 @@ import typer
 from biasboard.building import build_if_missing
 from biasboard.gate import GateChoice, Limit, check_asked, limits_of, outcome_lines, outcomes
 from biasboard.ground.command_line import ANSWERS_KEPT, EXIT_GATE, one_line_errors
-from biasboard.ground.errors import ConfigError, RunError
+from biasboard.ground.errors import ConfigError, DataError, RunError
 from biasboard.ground.memory import machine_memory
 from biasboard.ground.options import names_in, option, with_options
 from biasboard.ground.progress import note, working
@@ -31,12 +31,13 @@ from evaluators.backend_options import MODEL_PANEL, BackendOptions
 from evaluators.benchmark import load_benchmark
 from evaluators.runs.ask.study import Plans, Study, scorers_of
 from evaluators.runs.plan.estimate import estimates_document, print_estimates
-from evaluators.runs.plan.plan import prompts_of_runs
+from evaluators.runs.plan.plan import prompts_of_runs, runs_of_prompt
 from leaderboard.commands.shared_options import BY_DEFAULT, RESULTS_HELP
 from leaderboard.verify.board_files import KEYS, accepted_results, keys_folder
 from schemas.documents.dataset import Manifest
 from schemas.documents.model_summary import ModelSummary
 from schemas.folders.dataset_folder import MANIFEST, read_manifest
+from schemas.folders.run_folder import read_result
 from schemas.outputs.documents import Printed, RunEstimates, with_format
 
 if TYPE_CHECKING:
@@ -200,7 +201,7 @@ def score_command(
         _limits(choice, gates)
         with redirect_stdout(sys.stderr):
             planned = plans_of(model, choice, options, outline=True)
-            estimates = planned.estimate(root=choice.out)
+            estimates = planned.estimate(root=choice.out, probed=True)
         print_estimates(estimates, planned.notes, pilot="--quick")
         if gates != GateChoice():
             print("gates are decided by what a model answers: leave out --dry-run")
@@ -260,7 +261,7 @@ def score_model(model: str, choice: ScoreChoice, options: BackendOptions, gates:
     )
     report = _report(choice, planned.backend, finished)
     earlier = _of_earlier(planned.backend, finished)
-    decided = tuple(outcomes(report, limits, gates, earlier=earlier))
+    decided = tuple(outcomes(report, limits, gates, asked, earlier=earlier))
     # A gate says so itself.
     notes = [*report.notes, *planned.notes, *([earlier] if earlier is not None and not decided else [])]
     return Score(replace(report, notes=tuple(notes), gates=decided), finished, planned.notes)
@@ -293,15 +294,18 @@ def plans_of(model: str, choice: ScoreChoice, options: BackendOptions, *, outlin
         model: The model.
         choice: The user's choices.
         options: The options of the backend.
-        outline: True for estimates: to read only some items, and of a local model only the tokenizer.
+        outline: True for estimates: to read only some items, where no answers are stored, and of a local model only the
+            tokenizer.
     """
     against = _against(choice)
+    # Only an endpoint's name says whose answers are stored: an outline of local weights has no hash of them.
+    is_known = options.base_url is not None and any(choice.out.glob(f"*/{(options.name or model).replace('/', '__')}"))
     study = Study(
         datasets=tuple(_dataset_folders(choice)),
         prompts=choice.prompts,
         limit=_QUICK_ITEMS if choice.quick else None,
         measured_only=bool(choice.quick),
-        n_sampled=_ESTIMATED_ITEMS if outline else None,
+        n_sampled=_ESTIMATED_ITEMS if outline and not is_known else None,
     )
     _ = study.configs_to_ask  # Wrong names are told before a model is opened.
     backend_name = choice.backend or options.usual_backend
@@ -345,21 +349,35 @@ def _against(choice: ScoreChoice) -> str | None:
 
 
 def _why_not_comparable(planned: Plans, choice: ScoreChoice) -> str | None:
-    """Return that the model to compare with was asked with no prompt of the plans; None if it was with one."""
-    against, own = _against(choice), dict.fromkeys(plan.prompt.id for plan in planned.plans)
+    """Return why no plan asks what the model to compare with was asked; None if one does, of the same items."""
+    against, own = _against(choice) or "", dict.fromkeys(plan.prompt.id for plan in planned.plans)
     theirs = set[str]()
     with _results(choice) as roots:
         for plan in planned.plans:
-            manifest, config = plan.selection.manifest, plan.selection.config
-            asked = frozenset[str]().union(*(prompts_of_runs(root.folder, manifest, config, against) for root in roots))
-            if plan.prompt.id in asked:
-                return None
-            theirs |= asked
+            signature, config = plan.signature, plan.selection.config
+            for root in roots:
+                theirs |= prompts_of_runs(root.folder, plan.selection.manifest, config, against)
+                found = runs_of_prompt(root.folder, signature, against, config)
+                if any(_signature_in(folder) == signature.sha256() for folder in found):
+                    return None
+    if shared := sorted(theirs & own.keys()):
+        remedy = "leave out --quick" if choice.quick else f"score {against} again"
+        return (
+            f"--against {choice.against}: with {', '.join(shared)} it answered other items or versions than this model "
+            f"is asked here, so that they cannot be compared; {remedy}"
+        )
     was = f"was asked with {', '.join(sorted(theirs))}" if theirs else "was not asked on these versions of the datasets"
     return (
         f"--against {choice.against}: {was}, and this model would be with {', '.join(own)}, so that they cannot be "
         f"compared; score {against} with --prompt {' --prompt '.join(own)} first, if it can be asked so"
     )
+
+
+def _signature_in(run: Path) -> str | None:
+    try:
+        return read_result(run).signature_sha256
+    except DataError:
+        return None  # It was not finished, or is told where results are loaded.
 
 
 @contextmanager
@@ -426,7 +444,10 @@ def _report(choice: ScoreChoice, backend: Backend, finished: Sequence[Finished])
     own = {each.folder.relative_to(choice.out).as_posix() for each in finished}
     keys = open_book(choice.keys or keys_folder(), choice.datasets)
     with _results(choice) as roots:
-        board, _ = load_comparable(roots, keys, memory, own.__contains__, against)
+        # What was just asked stands for the model, also where the board has accepted results of the same weights.
+        board, _ = load_comparable(
+            roots, keys, memory, lambda root, place: root.origin == "local" and place in own, against
+        )
     summary = summarise(board, backend.model, against=against)
     return with_missing_of_groups(summary, ((run.folder, run.result) for run in finished))
 

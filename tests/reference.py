@@ -42,7 +42,7 @@ Every command with its options, as `--help` prints them, and its second form as 
 SHARED_OPENING = """
 ## Options of models and backends
 
-{commands} take these options, and a backend refuses those that it has no use for.
+These options are the same in several commands, which each part names; a backend refuses those that it has no use for.
 [Scoring models](scoring.md) explains the backends.
 """
 
@@ -99,20 +99,20 @@ def render_page() -> str:
     shared = {row for row, n_commands in counts.items() if n_commands > 1}
     sections = []
     panels: dict[str, dict[str, None]] = {}
-    sharing = []
+    takers: dict[str, dict[str, None]] = {}
     for found in doors:
         other = modules.pop(found.identity, None)
         sections.append(_section(found, [found.words, *([other.words] if other else [])], shared))
         rows = [(_panel(one), _row(one)) for one in found.command.params if _panel(one) and _row(one) in shared]
         for panel, row in rows:
             panels.setdefault(str(panel), {})[row] = None
-        if rows:
-            sharing.append(f"`{found.words}`")
+            takers.setdefault(str(panel), {})[f"`{found.words}`"] = None
     # What only developers and workflows call has no other name; the groups of the modules are those of the door.
     sections += [_section(found, [found.words], shared) for found in modules.values() if found.words.count(" ") > 2]
-    panels_of_options = [f"\n### {panel}\n\n{_table(list(rows))}" for panel, rows in panels.items()]
-    commands = " and ".join([", ".join(sharing[:-1]), *sharing[-1:]])
-    return "".join([OPENING, *sections, SHARED_OPENING.format(commands=commands), *panels_of_options])
+    panels_of_options = [
+        f"\n### {panel}\n\nOf {', '.join(takers[panel])}.\n\n{_table(list(rows))}" for panel, rows in panels.items()
+    ]
+    return "".join([OPENING, *sections, SHARED_OPENING, *panels_of_options])
 
 
 def _section(found: Command, forms: list[str], shared: set[str]) -> str:
@@ -129,7 +129,7 @@ def _section(found: Command, forms: list[str], shared: set[str]) -> str:
     is_below = found.words.startswith("biasboard ") and found.words.count(" ") > 1
     parts = [f"\n{'###' if is_below else '##'} {found.words}", *paragraphs, f"```text\n{usage}```"]
     parts += [_table(own).rstrip()] if own else []
-    parts += [f"And all [options of models and backends](#{SHARED})."] if len(own) < len(parameters) else []
+    parts += [f"And those [options of models and backends](#{SHARED}) that name it."] * (len(own) < len(parameters))
     return "\n\n".join(parts) + "\n"
 
 

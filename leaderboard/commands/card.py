@@ -56,7 +56,7 @@ def card(
             (Root(runs, "local"), Root(accepted, "accepted")),
             open_book(keys or keys_folder(), datasets),
             machine_memory(),
-            lambda place: place.split("/")[1:2] == [name],
+            lambda _, place: place.split("/")[1:2] == [name],
             against,
         )
         if not own:

@@ -64,42 +64,45 @@ def known_model(flag: str, name: str, have: Sequence[str]) -> str:
 
 
 def load_comparable(
-    roots: Sequence[Root], keys: KeyBook, memory: Memory, is_own: Callable[[str], bool], against: str | None
+    roots: Sequence[Root], keys: KeyBook, memory: Memory, is_own: Callable[[Root, str], bool], against: str | None
 ) -> tuple[Board, tuple[Entry, ...]]:
     """Verify the results of a model and those that can be compared with them, and rank them.
 
     The second value has the results of the model alone, in the order of the folders that they come from.
 
     Accepted results are compared with those of a whole dataset only, so that others are not verified. Other runs of the
-    user's do not count, so that a rank is one among accepted results. Results that are left out are named.
+    user's do not count, so that a rank is one among accepted results. Results of the model itself that are not its own
+    here, such as accepted ones, do not count either: its values are those of the given folders. Results that are left
+    out are named.
 
     Args:
         roots: Folders of results.
         keys: The answer keys of the datasets.
         memory: Memory of the results that this machine has verified before.
-        is_own: Function that is True for the folders, relative to a root, of the model's results.
+        is_own: Function that is True for the model's results, given the root and the folder relative to it.
         against: Id of the model to compare with, whose runs count too; None for none.
     """
-    own = _loaded(roots, keys, memory, "recomputing results of the model", lambda _, place: is_own(place))
+    own = _loaded(roots, keys, memory, "recomputing results of the model", is_own)
     signatures = {entry.result.signature_sha256 for entry in own}
+    models = {(entry.result.model.identity_sha256, entry.result.model.id) for entry in own}
     whole = {dataset_name(entry.result.signature) for entry in own if entry.match.extent == "whole"}
     near = {dataset_name(entry.result.signature) for entry in own}
     of_against = None if against is None else against.replace("/", "__")
 
     def is_other(root: Root, place: str) -> bool:
         dataset, model, *_ = place.split("/")
-        if is_own(place):
+        if is_own(root, place):
             return False
         return dataset in near and model == of_against if root.origin == "local" else dataset in whole
 
+    def is_comparable(entry: Entry) -> bool:
+        if (entry.result.model.identity_sha256, entry.result.model.id) in models:
+            return False
+        # A few items are compared with the same ones alone: beside all of them, they would be in no column.
+        return entry.result.signature_sha256 in signatures or dataset_name(entry.result.signature) in whole
+
     others = _loaded(roots, keys, memory, _EACH_ONCE, is_other)
-    compared = [
-        entry
-        for entry in others
-        if entry.result.signature_sha256 in signatures
-        or dataset_name(entry.result.signature) in whole
-        or entry.result.model.id == against
-    ]
+    compared = [entry for entry in others if is_comparable(entry)]
     with steps("comparing with the board"):
         return assemble(with_baselines([*own, *compared], memory)), own
 

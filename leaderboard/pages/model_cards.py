@@ -127,6 +127,9 @@ def _limits(summary: ModelSummary) -> Iterator[str]:
         other = display_name(summary.against or "")
         if benchmark.why_not_compared is not None:
             yield source_markdown(f"{benchmark.heading}: not compared with {other}: {benchmark.why_not_compared}.")
+        if benchmark.n_missing_of_other:
+            missing = f"{benchmark.n_missing_of_other:,} items have no score of {other}"
+            yield source_markdown(f"{benchmark.heading}: {missing}; a difference counts with these at their worst.")
         if benchmark.is_other_below:
             yield source_markdown(f"{benchmark.heading}: {other} is not shown to do better than a useless predictor.")
     yield "Unless the card of a dataset says otherwise, no person has validated its items."

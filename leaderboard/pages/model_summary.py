@@ -44,33 +44,22 @@ def summarise(board: Board, model: Model, *, against: str | None = None) -> Mode
             all results.
     """
     other, why_none = (None, None) if against is None else _identity_of(board, against, model)
-    # A board gives a local run its own identity if its weights are there under another name: accepted results come
-    # first, and among local ones those of this name.
-    identities = model.identity_sha256, renamed_identity(model)
+    # A board gives a local run an identity of its own if its weights are there under another name.
+    identities = renamed_identity(model), model.identity_sha256
     summaries, shares_prompts = [], False
-    names: dict[str, list[str]] = {}
     for benchmark in board.benchmarks:
         of_benchmark = profiles_of(board, benchmark)
         known = [each for each in identities if any(each in _identities(profile) for profile in of_benchmark)]
-        # The results under the first identity, by which accepted ones come first.
-        found = [_results(board, each, known[0]) for each in of_benchmark if known and known[0] in _identities(each)]
-        is_accepted = any(entry.origin == "accepted" for entries in found for entry in entries)
-        own = known[0] if is_accepted else (known or identities)[-1]
-        profiles = [profile for profile in of_benchmark if own in _identities(profile)]
+        profiles = [profile for profile in of_benchmark if known and known[0] in _identities(profile)]
         shared = [profile for profile in profiles if other in _identities(profile)]
         for profile in (shared or profiles)[:1]:
-            entries = _results(board, profile, own)
+            entries = _results(board, profile, known[0])
             why = why_none or (None if against is None else _why_not_compared(board, profile, other, against))
             summaries.append(_of_benchmark(board, profile, entries, other, why))
             shares_prompts |= bool(shared)
-            for name in {entry.result.model.id for entry in entries} - {model.id}:
-                names.setdefault(name, []).append(profile.pages.heading)
-    notes = [
-        f"these weights are on the board as {name}: its accepted results on {' and '.join(headings)} are shown here, "
-        "and decide gates too"
-        for name, headings in sorted(names.items())
-    ]
-    if against is not None and why_none is None and not shares_prompts:
+    notes = []
+    is_whole = all(benchmark.is_whole for benchmark in summaries)
+    if against is not None and why_none is None and not shares_prompts and is_whole:
         notes.append(
             f"to compare with {against}, score that one with --against {model.id}, which takes the prompts of this "
             "model where they fit both; if that says the same, no prompt fits both"
@@ -196,18 +185,23 @@ def _of_benchmark(
         why_below=profile.below.get(model.identity_sha256),
         is_below=row is not None and row.is_below and row.unranked == row.shut,
         is_other_below=other in profile.below,
+        n_missing_of_other=None if not is_compared else sum(map(_n_missing, _results(board, profile, other or ""))),
         why_not_compared=None if is_compared else why_not_compared,
         not_measured=_not_measured(profile, model.identity_sha256, other),
         measures=measures,
         results=tuple(sorted({entry.result.signature_sha256 for entry in entries})),
         is_whole=all(entry.match.extent == "whole" for entry in entries),
         claims=tuple(dict.fromkeys(entry.claim for entry in entries if entry.claim is not None)),
-        n_missing=sum(count.items - count.scored for count in counts),
+        n_missing=sum(map(_n_missing, entries)),
         n_refused=sum(count.refused for count in counts),
         n_unparsed=sum(count.unparsed for count in counts),
         n_failed=sum(count.failed for count in counts),
         n_items=sum(count.items for count in counts),
     )
+
+
+def _n_missing(entry: Entry) -> int:
+    return entry.result.counts.items - entry.result.counts.scored
 
 
 def _not_measured(profile: Profile, identity: str, other: str | None) -> tuple[str, ...]:

@@ -46,6 +46,8 @@ def summary_lines(summary: ModelSummary) -> Iterator[str]:
     for benchmark in summary.benchmarks:
         yield f"{benchmark.heading} ({conditions(benchmark)}): {placing_text(benchmark)}"
         yield from (next(lines) for _ in benchmark.measures)
+        if benchmark.why_below is not None and benchmark.why_below not in placing_text(benchmark):
+            yield f"  not shown to beat a useless predictor: {benchmark.why_below}"
         if benchmark.why_not_compared is not None:
             yield f"  not compared: {benchmark.why_not_compared}"
         if benchmark.n_missing:
@@ -60,12 +62,16 @@ def missing_text(benchmark: BenchmarkSummary) -> str:
     text = f"{benchmark.n_missing:,} of {benchmark.n_items:,} items have no score ({why})"
     if benchmark.n_missing == benchmark.n_items:
         return text
-    apart = {one: _deviation(one, benchmark.missing_of_groups) for one in benchmark.missing_of_groups}
-    most = sorted((one for one in apart if apart[one] > _STANDS_OUT), key=lambda one: -apart[one])[:_MOST_GROUPS]
-    if most:
+    if most := groups_apart(benchmark)[:_MOST_GROUPS]:
         named = (f"{one.n_missing:,} of {one.n_items:,} with {one.name} {one.value} in {one.config}" for one in most)
         return f"{text}; more than in other groups: {', '.join(named)}"
-    return f"{text}; no group stands out" if apart else text
+    return f"{text}; no group stands out" if benchmark.missing_of_groups else text
+
+
+def groups_apart(benchmark: BenchmarkSummary) -> list[MissingOfGroup]:
+    """Return the groups that lack clearly more scores than the others of their kind, those that do so most first."""
+    apart = {one: _deviation(one, benchmark.missing_of_groups) for one in benchmark.missing_of_groups}
+    return sorted((one for one in apart if apart[one] > _STANDS_OUT), key=lambda one: -apart[one])
 
 
 def _deviation(group: MissingOfGroup, groups: Iterable[MissingOfGroup]) -> float:
@@ -155,8 +161,10 @@ def difference_of(benchmark: BenchmarkSummary, measure: MeasureValue) -> str:
     if difference.outcome == "tied":
         words = "not separable"
         if not difference.low <= 0 <= difference.high:
-            could_turn = difference.lead_at_worst <= 0 <= difference.lead_at_best
-            why = "missing answers could turn it" if could_turn else "some of so many pairs differ that much by chance"
+            why = "some of so many pairs differ that much by chance"
+            if difference.lead_at_worst != difference.lead_at_best:
+                could_turn = difference.lead_at_worst <= 0 <= difference.lead_at_best
+                why = f"missing answers{'' if could_turn else ' and chance'} could turn it"
             words += f", as {why}"
     elif difference.outcome == "better" and not benchmark.beats_useless:
         words = "nearer, but not shown to beat a useless predictor"

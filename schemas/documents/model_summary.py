@@ -156,6 +156,8 @@ class BenchmarkSummary(Document):
     """True if it has no rank for this reason alone."""
     is_other_below: bool
     """True if the model that it is compared with is not shown to do better than one."""
+    n_missing_of_other: Count | None
+    """Number of items without a score in the results that it is compared with; None if it is not compared."""
     why_not_compared: Text | None
     """Why it is not compared with the other model; None if it is, or if there is none."""
     measures: tuple[MeasureValue, ...]

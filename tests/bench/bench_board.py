@@ -1,8 +1,8 @@
 """What the first and the second board of many results cost: ``make bench ARGS='-k bench_board'``.
 
 A quarter of the results each are answers to sentences with crossed clusters under two prompts, which are ranked, and to
-two tasks that are answered in text. Another checkout builds boards of results that its own code made. ``RESULTS`` is
-their number, 1,000 by default. The third board has one more model, with four results.
+two tasks that are answered in text. Another checkout builds boards of the same results. ``RESULTS`` is their number,
+1,000 by default. The third board has one more model, with four results.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from schemas.files import contract, row_files
 from schemas.folders.dataset_folder import read_manifest
 from schemas.lexicon import pronoun_families
 from tests.bench.checkouts import CHECKOUTS, ROUNDS, report, taken
+from tests.commands import REPOSITORY
 from tests.evaluators.logging_backend import LoggingBackend
 from tests.evaluators.made_data import made_items, write_dataset
 from tests.evaluators.pronoun_records import problems, sentences
@@ -109,21 +110,19 @@ def bench_board(tmp_path: Path) -> None:
     adopt_orphans = 36  # PR_SET_CHILD_SUBREAPER: a server of processes ends after the build that started it.
     ctypes.CDLL(None).prctl(adopt_orphans, 1, 0, 0, 0)
     n_models = int(os.environ.get("RESULTS", "1000")) // len(ASKED)
-    homes = {checkout: tmp_path / str(number) for number, checkout in enumerate(CHECKOUTS)}
-    for checkout, home in homes.items():
-        made = seconds(checkout, __file__, home, 0, n_models)
-        print(f"\n{n_models * len(ASKED)} results took {made:.0f} s to make", end="")
+    made = seconds(REPOSITORY, __file__, tmp_path, 0, n_models)
+    print(f"\n{n_models * len(ASKED)} results took {made:.0f} s to make", end="")
+    folders = ("--runs", tmp_path / "runs", "--results", tmp_path / "none", "--datasets", tmp_path / "datasets")
     rounds: dict[str, list[list[float]]] = {"first": [], "second": [], "third": []}
     for number in range(ROUNDS):
         for kind, of_kind in rounds.items():
+            if kind == "third":
+                seconds(REPOSITORY, __file__, tmp_path, n_models + number, n_models + number + 1)
             of_round = []
-            for checkout, home in homes.items():
-                if kind == "third":
-                    seconds(checkout, __file__, home, n_models + number, n_models + number + 1)
-                folder = home / f"round-{number}"
+            for place, checkout in enumerate(CHECKOUTS):
+                folder = tmp_path / f"round-{number}-{place}"
                 site = copy_site(folder, checkout) if kind == "first" else folder / "site"
-                folders = ("--runs", home / "runs", "--results", home / "none", "--datasets", home / "datasets")
-                words = ("-m", "leaderboard", "build", *folders, "--keys", home / "none", "--site", site)
+                words = ("-m", "leaderboard", "build", *folders, "--keys", tmp_path / "none", "--site", site)
                 of_round.append(seconds(checkout, *words, memory=folder / "memory"))
             of_kind.append(of_round)
     for kind, of_kind in rounds.items():

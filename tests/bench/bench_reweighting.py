@@ -144,7 +144,7 @@ def cpu_microseconds(call: Callable[[], object]) -> float:
     return (time.process_time() - start) / N_MOVES * 1e6
 
 
-@pytest.mark.parametrize(("n_classes", "least"), [(4, 2.5), (14, 7.0), (100, 100.0)])
+@pytest.mark.parametrize(("n_classes", "least"), [(4, 2.5), (14, 7.0), (100, 70.0)])
 def bench_moves(n_classes: int, least: float) -> None:
     """Time of one move: the counts that follow from a changed class, and all values of all classes anew."""
     made = biased(0, 10_000, n_classes)

@@ -53,6 +53,7 @@ OF_BENCHMARK = BenchmarkSummary(
     beats_useless=True,
     is_below=False,
     is_other_below=False,
+    n_missing_of_other=None,
     why_not_compared=None,
     measures=(KNOWN,),
     results=("0" * 64,),
@@ -78,7 +79,9 @@ def summary_of(*benchmarks: BenchmarkSummary, against: str | None = None) -> Mod
 
 def decided(measure: MeasureValue, limit: float, of: BenchmarkSummary = OF_BENCHMARK, **choice: Any) -> GateOutcome:
     given = GateChoice(fail_under=(f"{measure.name}={limit}",), **choice)
-    first, *_ = outcomes(summary_of(replace(of, measures=(measure,))), limits_of(given, [BENCHMARK]), given)
+    first, *_ = outcomes(
+        summary_of(replace(of, measures=(measure,))), limits_of(given, [BENCHMARK]), given, [BENCHMARK]
+    )
     return first
 
 
@@ -158,7 +161,9 @@ def test_a_coin_and_answers_of_earlier_calls_decide_only_if_they_may() -> None:
     assert not decided(KNOWN, 0.7).warnings
     for allow, passes in ((None, False), (("earlier",), True)):
         choice = GateChoice(max_missing=0.1, allow=allow)
-        (found,) = outcomes(summary_of(OF_BENCHMARK), [], choice, earlier="3 of 20 answers are from earlier calls")
+        (found,) = outcomes(
+            summary_of(OF_BENCHMARK), [], choice, [BENCHMARK], earlier="3 of 20 answers are from earlier calls"
+        )
         assert (found.passed, found.warnings) == (passes, ("3 of 20 answers are from earlier calls",) * passes)
         assert passes or str(found.reason).startswith("3 of 20 answers are from earlier calls; ask again with a new")
 
@@ -191,6 +196,13 @@ def test_groups_are_named_that_lack_more_than_the_others_of_their_config() -> No
     lacking = replace(OF_BENCHMARK, n_missing=49, n_refused=49, missing_of_groups=groups)
     assert missing_text(lacking).endswith("; more than in other groups: 49 of 100 with gender she in type2")
     assert missing_text(replace(lacking, missing_of_groups=groups[2:])).endswith("; no group stands out")
+    # A group is not hidden behind the others by a limit on all.
+    (gate,) = outcomes(summary_of(lacking), [], GateChoice(max_missing=0.2), [BENCHMARK])
+    assert (gate.passed, gate.value) == (False, 0.49)
+    assert gate.reason == "49 of 100 items with gender she in type2 (49.0%) have no score, more than 20.0%"
+    of_all = replace(lacking, missing_of_groups=groups[2:])
+    (gate,) = outcomes(summary_of(of_all), [], GateChoice(max_missing=0.2), [BENCHMARK])
+    assert (gate.passed, gate.value) == (True, 49 / 400)
     # Where nothing has a score, nobody is spared.
     assert missing_text(replace(lacking, n_items=49)).endswith("(49 refused)")
 
@@ -198,16 +210,22 @@ def test_groups_are_named_that_lack_more_than_the_others_of_their_config() -> No
 def test_a_benchmark_may_lack_so_many_answers_and_no_measure() -> None:
     lacking = replace(OF_BENCHMARK, n_missing=20, n_refused=20)
     for most, passes in ((0.05, True), (0.04, False)):
-        (found,) = outcomes(summary_of(lacking), [], GateChoice(max_missing=most))
+        (found,) = outcomes(summary_of(lacking), [], GateChoice(max_missing=most), [BENCHMARK])
         assert (found.passed, found.value) == (passes, 0.05)
     assert found.reason == "20 of 400 items (5.0%) have no score, more than 4.0%"
     few = summary_of(replace(OF_BENCHMARK, is_whole=False))
     for is_allowed in (False, True):
-        (found,) = outcomes(few, [], GateChoice(max_missing=0.5, allow=("limited",) if is_allowed else None))
+        (found,) = outcomes(
+            few, [], GateChoice(max_missing=0.5, allow=("limited",) if is_allowed else None), [BENCHMARK]
+        )
         assert found.passed == is_allowed
-    choice = GateChoice(fail_under=(f"{MEASURE}=0.1",))
-    (missing,) = outcomes(summary_of(), limits_of(choice, [BENCHMARK]), choice)
-    assert missing.reason == "synthbias.worst_group_accuracy was not measured"
+    choice = GateChoice(fail_under=(f"{MEASURE}=0.1",), max_missing=0.1, max_worse=0.1)
+    missing = [*outcomes(summary_of(), limits_of(choice, [BENCHMARK]), choice, [BENCHMARK])]
+    assert [one.passed for one in missing] == [False] * 3
+    assert [one.reason for one in missing] == [
+        "synthbias.worst_group_accuracy was not measured",
+        *["nothing was measured"] * 2,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -236,7 +254,7 @@ def test_a_release_is_worse_than_the_last_by_so_much_at_most(
     both = None if difference is None else {"lead_at_worst": difference["lead"]} | stated | difference
     measure = replace(KNOWN, difference=None if both is None else ModelDifference(**both))  # type: ignore[arg-type]
     summary = summary_of(replace(OF_BENCHMARK, measures=(measure,), **of), against="acme/last")  # type: ignore[arg-type]
-    (found,) = outcomes(summary, [], GateChoice(max_worse=0.05, **choice))
+    (found,) = outcomes(summary, [], GateChoice(max_worse=0.05, **choice), [BENCHMARK])
     assert (found.passed, found.value) == (passes, None if value is None else pytest.approx(value))
     assert (found.reason is None) == passes
 
@@ -247,7 +265,7 @@ def test_a_measure_that_the_last_release_had_must_be_there() -> None:
     )
     of = replace(OF_BENCHMARK, measures=(replace(KNOWN, difference=better),), not_measured=("ucerf",))
     summary = summary_of(of, against="acme/last")
-    lost, kept = outcomes(summary, [], GateChoice(max_worse=0.05))
+    lost, kept = outcomes(summary, [], GateChoice(max_worse=0.05), [BENCHMARK])
     assert (lost.passed, lost.reason) == (False, "it has a value of acme/last alone")
     assert kept.passed
     assert not replace(summary, gates=(lost, kept)).passed
@@ -262,21 +280,21 @@ def test_each_gate_has_a_line_and_the_number_that_decided_it() -> None:
     of = replace(OF_BENCHMARK, n_missing=20, measures=(replace(KNOWN, difference=lead),))
     summary = summary_of(of, against="acme/last")
     choice = GateChoice(fail_under=(f"{MEASURE}=0.7",), max_missing=0.05, max_worse=0.0)
-    found = list(outcomes(summary, limits_of(choice, [BENCHMARK]), choice))
+    found = list(outcomes(summary, limits_of(choice, [BENCHMARK]), choice, [BENCHMARK]))
     assert [*outcome_lines(found)] == [
-        f"gate {MEASURE}=0.7: passed, decided by 0.7400",
-        "gate synthbias.max_missing=0.05: passed, decided by 0.0500",
-        f"gate synthbias.{MEASURE} worse than acme/last by at most 0: passed, better by at least 0.0500",
+        f"gate {MEASURE}=0.7: passed: decided by 0.7400",
+        "gate synthbias.max_missing=0.05: passed: decided by 0.0500",
+        f"gate synthbias.{MEASURE} worse than acme/last by at most 0: passed: better by at least 0.0500",
         "gates: all 3 passed",
     ]
     worse = replace(lead, lead=-0.01, low=-0.02, lead_at_worst=-0.01)
     of = replace(of, measures=(replace(KNOWN, difference=worse),), beats_useless=False, why_below="it is a coin")
     summary = summary_of(of, against="acme/last")
     for most, said, last in (
-        (0.03, "passed, worse by at most 0.0200", "all 1 passed"),
-        (0.01, "may be", "1 of 1 failed"),
+        (0.03, "passed: worse by at most 0.0200", "all 1 passed"),
+        (0.01, "FAILED: may be", "1 of 1 failed"),
     ):
-        lines = [*outcome_lines([*outcomes(summary, [], GateChoice(max_worse=most, allow=("useless",)))])]
+        lines = [*outcome_lines([*outcomes(summary, [], GateChoice(max_worse=most, allow=("useless",)), [BENCHMARK])])]
         assert f"by at most {most}: {said}" in lines[0]
         assert lines[-1] == f"gates: {last}"
         assert any("it is a coin" in line for line in lines[1:]) == lines[-1].endswith("passed")

@@ -119,8 +119,8 @@ def test_a_local_model_is_scored_with_what_fits_and_limits_are_kept(
     limits = ("--fail-under", "accuracy_gap=0.99", "--fail-under", f"{BENCHMARK}.worst_group_accuracy=1")
     asked = command(datasets, runs, model, "--name", "acme/tiny", "--quick", "--format", "json")
     done = run(*asked, *limits, "--allow", "limited,useless", status=EXIT_GATE)
-    assert "gate accuracy_gap=0.99: passed, decided by " in done.stderr
-    assert f"gate {BENCHMARK}.worst_group_accuracy=1: {BENCHMARK}.worst_group_accuracy is 0." in done.stderr
+    assert "gate accuracy_gap=0.99: passed: decided by " in done.stderr
+    assert f"gate {BENCHMARK}.worst_group_accuracy=1: FAILED: {BENCHMARK}.worst_group_accuracy is 0." in done.stderr
     found = contract.load(json.loads(done.stdout), ModelSummary, where="standard output")
     assert [gate.passed for gate in found.gates] == [True, False]
     (of_benchmark,) = found.benchmarks

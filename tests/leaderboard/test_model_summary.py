@@ -222,7 +222,7 @@ def test_accepted_results_are_verified_only_for_whole_runs(tmp_path: Path, capsy
     write_model(results, "acme/broken", leaning(1.0, 0.1)).write_text("{")
     roots = (Root(runs, "local"), Root(results, "accepted"))
     for keys, compared in ((tmp_path / "none", False), (write_keys(tmp_path / "keys", runs), True)):
-        _, own = load_comparable(roots, KeyBook(keys), Memory(None), lambda place: "/acme__even/" in place, None)
+        _, own = load_comparable(roots, KeyBook(keys), Memory(None), lambda _, place: "/acme__even/" in place, None)
         assert [entry.result.model.id for entry in own] == ["acme/even"]
         assert ("left out" in capsys.readouterr().err) is compared
 

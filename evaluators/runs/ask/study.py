@@ -343,13 +343,16 @@ class Plans:
     skip: bool
     max_failure_rate: float
 
-    def estimate(self, *, root: Path, cache: Path | None = None, name: str | None = None) -> list[Estimate]:
+    def estimate(
+        self, *, root: Path, cache: Path | None = None, name: str | None = None, probed: bool = False
+    ) -> list[Estimate]:
         """Estimate what asking takes, without asking anything.
 
         Args:
             root: Folder of all runs, whose answers are not asked for again and tell the pace.
             cache: File of a cache of answers.
             name: Name to show for a remote model, whose id is known only once it has been asked.
+            probed: True if a remote model has been asked, so that its answers can be looked up.
 
         Raises:
             ConfigError: the backend cannot ask what a plan needs.
@@ -365,7 +368,7 @@ class Plans:
         name = name or ("the model" if backend.is_remote else backend.model.id)
         # Nothing is sent to an endpoint, not even a probe.
         fitting = self._fitting(stores, probe=False)
-        return [estimate(plan, backend, stores, name) for plan in fitting]
+        return [estimate(plan, backend, stores, name, probed=probed) for plan in fitting]
 
     def ask(
         self,

@@ -47,17 +47,22 @@ class Estimate(RunEstimate):
         return not self.is_priced and self.n_prompt_tokens == 0 and self.n_completion_tokens == 0
 
 
-def estimate(plan: Plan, backend: Backend, stores: AnswerStores, name: str) -> Estimate:
+def estimate(plan: Plan, backend: Backend, stores: AnswerStores, name: str, *, probed: bool = False) -> Estimate:
     """Estimate what :func:`evaluators.runs.ask.pipeline.run` would ask.
 
-    ``name`` is shown for a remote model, whose id is known only once it has been asked.
+    Args:
+        plan: What would be asked.
+        backend: Who would answer.
+        stores: Answers that are there already.
+        name: Name that is shown for a remote model, whose id is known only once it has been asked.
+        probed: True if a remote model has been asked, so that its answers can be looked up.
 
     Raises:
         ConfigError: the backend cannot ask what the plan needs.
         RunError: the store of an earlier run, or the cache, cannot be read.
     """
     plan.check(backend, probe=False)
-    model = None if backend.is_remote else backend.model
+    model = None if backend.is_remote and not probed else backend.model
     name = name if model is None else model.id
     n_requests = n_to_ask = n_answered = store_bytes = 0
     counts: list[_Counts] = []
