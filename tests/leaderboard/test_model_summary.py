@@ -227,6 +227,40 @@ def test_accepted_results_are_verified_only_for_whole_runs(tmp_path: Path, capsy
         assert ("left out" in capsys.readouterr().err) is compared
 
 
+def test_a_few_items_have_values_beside_all_items_of_another_model(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    write_model(runs, "acme/whole", leaning(1.0, 0.1))
+    few = make_records(leaning(1.0, 0.2))[:40]
+    write_result(runs / "synthbias@9.0.0/acme__few/type2", make_result(few, "acme/few"), few)
+    book = KeyBook(write_keys(tmp_path / "keys", runs))
+    board, own = load_comparable(
+        (Root(runs, "local"),), book, Memory(None), lambda _, place: "/acme__few/" in place, "acme/whole"
+    )
+    (of,) = summarise(board, own[0].result.model, against="acme/whole").benchmarks
+    assert not of.is_whole
+    assert of.n_items == 40
+    assert [one.value for one in of.measures if one.name == "accuracy_gap"] != [None]
+    assert str(of.why_not_compared).startswith("no result of acme/whole on synthbias 9.0.0 has the same questions")
+
+
+@pytest.mark.parametrize("name", ["acme/even", "acme/mine"])
+def test_what_was_just_asked_stands_for_the_model_and_not_what_was_accepted_of_it(tmp_path: Path, name: str) -> None:
+    accepted = write_model(tmp_path / "results", "acme/even", leaning(1.0, 0.3))
+    records = make_records(leaning(1.0, 0.1))
+    asked = make_result(records, "acme/even")
+    place = f"synthbias@9.0.0/{name.replace('/', '__')}/type2"
+    write_result(tmp_path / "runs" / place, replace(asked, model=replace(asked.model, id=name)), records)
+    book = KeyBook(write_keys(tmp_path / "keys", tmp_path / "results"))
+    roots = (Root(tmp_path / "results", "accepted"), Root(tmp_path / "runs", "local"))
+    board, own = load_comparable(roots, book, Memory(None), lambda root, _: root.origin == "local", None)
+    (of,) = summarise(board, own[0].result.model).benchmarks
+    values = {one.name: one.value for one in of.measures}
+    known = {one.name: one.value for one in asked.metrics if not one.group}
+    assert values == {measure: known[measure] for measure in values}
+    assert values["ucerf"] != next(one.value for one in read_result(accepted.parent).metrics if one.name == "ucerf")
+    assert ("same weights as acme/even" in str(of.why_unranked)) == (name == "acme/mine")
+
+
 @pytest.mark.parametrize(
     ("renamed", "same", "reason"),
     [
