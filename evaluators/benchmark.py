@@ -240,6 +240,8 @@ class Benchmark:
     """Baselines, in the order in which ``--model all`` scores them."""
     headline_metrics: tuple[str, ...] = ()
     """Metrics that the terminal shows of each result, in order; if empty, those that it shows with ``--verbose``."""
+    headlines_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The same for a config that is known by other measures than the benchmark's, by its name."""
     printed_groups: frozenset[str] = frozenset()
     """Groups whose slices the terminal shows with ``--verbose`` besides the metrics on all items."""
     printed_metrics: tuple[str, ...] = ()
@@ -280,7 +282,9 @@ class Benchmark:
     @property
     def compared_metrics(self) -> tuple[str, ...]:
         """The names of the metrics by which each pair of models is compared: those that rank, and the headline ones."""
-        return tuple(dict.fromkeys([*(ranking.metric for ranking in self.rankings), *self.headline_metrics]))
+        of_configs = (name for names in self.headlines_of.values() for name in names)
+        rankings = (ranking.metric for ranking in self.rankings)
+        return tuple(dict.fromkeys([*rankings, *self.headline_metrics, *of_configs]))
 
     def index_metrics(self, task: str) -> tuple[str, ...]:
         """Return the names of a task's metrics that are part of any index."""
@@ -289,7 +293,7 @@ class Benchmark:
 
     def headlines(self, result: Result) -> list[Metric]:
         """Return the headline metrics of a result on all items; those of the whole table if there are none."""
-        named = _named(result, self.headline_metrics)
+        named = _named(result, self.headlines_of.get(result.signature.config, self.headline_metrics))
         return [metric for metric in named or self.printed(result) if not metric.group]
 
     def printed(self, result: Result) -> list[Metric]:

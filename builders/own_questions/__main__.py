@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from enum import Enum
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated
 
 import typer
 
@@ -24,15 +25,16 @@ from builders.build_command import (
 from builders.dataset.licences import checked_licence
 from builders.dataset.output import write_dataset
 from builders.description import DATASETS_FOLDER
-from builders.own_questions import BUILDER, questions
+from builders.own_questions import BUILDER, questions, settings
 
-SourceName: TypeAlias = Literal["csv", "crows-pairs", "winoqueer", "bbq", "stereoset"]
+SourceName = Enum("SourceName", {name: name for name in settings()})  # type: ignore[misc]
+_OWN = SourceName("csv")
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @app.command(epilog=EXIT_STATUS)
 def build(
-    source: Annotated[SourceName, typer.Option(help="Source of the questions.")] = "csv",
+    source: Annotated[SourceName, typer.Option(help="Source of the questions.")] = _OWN,
     inputs: Annotated[list[Path] | None, typer.Option("--input", help="File of the questions. Repeatable.")] = None,
     name: Annotated[
         str | None,
@@ -62,14 +64,14 @@ def build(
     """Build a dataset of your own questions with options."""
     with one_line_errors():
         paths = inputs or []
-        check_input(BUILDER.source(source), paths[0] if paths else None)
-        known = BUILDER.source(source)
-        is_own = source == "csv"
+        known = BUILDER.source(source.value)
+        check_input(known, paths[0] if paths else None)
+        is_own = source == _OWN
         called = own_name(known.dataset if name is None and not is_own else name, paths[0], "questions")
         folder = target_folder(out, DATASETS_FOLDER / called, overwrite=overwrite)
-        tables = questions.KINDS[source].read(paths, mapped or [])
+        tables = questions.read(known.name, paths, mapped or [])
         stated = checked_licence(licence) or (known.licence if known.redistributable and not is_own else None)
-        draft = questions.draft(tables, source=source, name=called, licence=stated, mapped=mapped or [])
+        draft = questions.draft(tables, source=known.name, name=called, licence=stated, mapped=mapped or [])
         for table in tables:
             typer.echo(table.told, err=True)
         manifest = write_dataset(draft, folder, version=dataset_version, overwrite=overwrite)
@@ -83,7 +85,7 @@ def build(
     if (neutral := questions.neutral_option(tables)) is not None:
         print(f"  neutral option: '{printable(neutral, most=60)}', which alone stands in all rows")
     print(*reject_lines(draft.rejects, folder), *closing_lines(manifest, folder), sep="\n")
-    print(run_line(folder))
+    print(run_line(folder, *settings()[known.name].get("asked", "").split()))
     return folder
 
 

@@ -195,6 +195,7 @@ def _bbq_values(where: str, entry: JsonValue) -> dict[str, str]:
         "neutral": unknown[0],
         "category": category,
         "group": group,
+        "condition": "negative" if is_negative else "non-negative",
         "cluster": f"{category}-{_text(entry, 'question_index')}",
         "id": f"{category}-{number}",
     }

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.plain_text import printable
@@ -15,7 +14,7 @@ from builders.dataset.card import Annotation, Card, CardTable
 from builders.dataset.licences import UNKNOWN, licence_terms, publish_refusal
 from builders.dataset.output import Draft, DraftSplit, Rule
 from builders.dataset.own_csv import BROKEN_ROW, Form, OwnRow, OwnTable, letters_of, read_tables
-from builders.own_questions import published_json
+from builders.own_questions import published_json, settings
 from builders.own_questions.published_json import RejectedError
 from schemas.documents.dataset import Reject
 from schemas.items.own_question import MOST_OPTIONS, OwnQuestion
@@ -44,6 +43,7 @@ FORM = Form(
         "neutral": _also_with_noun("neutral", "unknown"),
         "category": ("category", "topic", "biastype", "domain"),
         "group": ("group", "targetgroup", "demographic"),
+        "condition": ("condition", "direction", "polarity"),
         "cluster": ("cluster", "template", "templateid", "set", "setid"),
         "id": ("id", "itemid", "questionid", "number", "no", "nr"),
     },
@@ -52,58 +52,25 @@ FORM = Form(
 )
 
 
-class QuestionFile(NamedTuple):
-    """A kind of file: a user's own, or one that was published."""
+def read(source: str, paths: Sequence[Path], mapped: Sequence[str]) -> list[OwnTable]:
+    """Read the files of a source, given the headings that the user names.
 
-    read: Callable[[Sequence[Path], Sequence[str]], list[OwnTable]]
-    """Function that reads files, given the headings that the user names."""
-    given: Mapping[str, str]
-    """Values of columns that no file of the kind has, because they are the same for each row."""
-    citation: str
-    rules: Sequence[Rule] = (BROKEN_ROW,)
-    """Rules by which a row cannot be read."""
-
-
-def _pairs_of_texts(
-    likelier: str, other: str, category: Sequence[str], group: Sequence[str]
-) -> Callable[[Sequence[Path], Sequence[str]], list[OwnTable]]:
-    """Return a function that reads files of two texts, of which the first agrees with a stereotype."""
-    columns = {"option1": (likelier,), "option2": (other,), "category": category, "group": group}
-    needed = ((("option1",), "the stereotyping text"), (("option2",), "the other text"))
-    form = Form({name: headings for name, headings in columns.items() if headings}, needed, "pairs of texts")
-    return partial(read_tables, form)
+    Raises:
+        ConfigError: a mapping is no such text, or no file has its heading.
+        DataError: a file is missing, cannot be read, or lacks a column.
+    """
+    if (reader := _READERS.get(source)) is not None:
+        return reader(paths, mapped)
+    columns = settings()[source].get("columns")
+    form = FORM if columns is None else Form(columns, _OF_PAIRS, "pairs of texts")
+    tables = read_tables(form, paths, mapped)
+    given = settings()[source].get("given", {})
+    rows_of = ((table, (row._replace(values={**given, **row.values}) for row in table.rows)) for table in tables)
+    return [table._replace(rows=tuple(rows)) for table, rows in rows_of]
 
 
-KINDS: Mapping[str, QuestionFile] = {
-    "csv": QuestionFile(
-        partial(read_tables, FORM), {}, "Cite whoever wrote the questions, and this project with the dataset version."
-    ),
-    "crows-pairs": QuestionFile(
-        # Also of pairs that contradict a stereotype, sent_more is what the metric of the paper calls stereotyping.
-        _pairs_of_texts("sentmore", "sentless", category=("biastype",), group=()),
-        {"stereotyped": "a"},
-        "Cite Nangia et al. 2020, *CrowS-Pairs* (arXiv:2010.00133), and this project with the dataset version. "
-        "Blodgett et al. 2021, *Stereotyping Norwegian Salmon*, found many of its pairs unclear.",
-    ),
-    "winoqueer": QuestionFile(
-        _pairs_of_texts("sentx", "senty", category=(), group=("genderidx",)),
-        {"stereotyped": "a"},
-        "Cite Felkner et al. 2023, *WinoQueer* (arXiv:2306.15087), and this project with the dataset version.",
-    ),
-    "bbq": QuestionFile(
-        published_json.read_bbq,
-        {},
-        "Cite Parrish et al. 2022, *BBQ* (arXiv:2110.08193), and this project with the dataset version.",
-        published_json.RULES,
-    ),
-    "stereoset": QuestionFile(
-        published_json.read_stereoset,
-        {},
-        "Cite Nadeem et al. 2021, *StereoSet* (arXiv:2004.09456), and this project with the dataset version. "
-        "Blodgett et al. 2021, *Stereotyping Norwegian Salmon*, found many of its texts unclear.",
-        published_json.RULES,
-    ),
-}
+_OF_PAIRS = ((("option1",), "the stereotyping text"), (("option2",), "the other text"))
+_READERS = {"bbq": published_json.read_bbq, "stereoset": published_json.read_stereoset}
 FEW_OPTIONS = Rule(
     name="few_options", description=f"has two to {MOST_OPTIONS} options, which differ apart from case and spaces"
 )
@@ -137,7 +104,7 @@ def draft(
     Raises:
         ConfigError: no row is an item.
     """
-    items, rejects = check(tables, KINDS[source].given)
+    items, rejects = check(tables)
     if not items:
         first = rejects[0]
         reason = printable(first.reason, most=200)
@@ -158,18 +125,15 @@ def draft(
         sources=tuple(table.source(licence) for table in tables),
         licence=licence or UNKNOWN,
         publish_refusal=publish_refusal(licence, "questions"),
-        splits=(DraftSplit(config="questions", split="test", item_shape="own_question", items=items),),
+        splits=(DraftSplit(config=settings()[source]["config"], split="test", item_shape="own_question", items=items),),
         rejects=tuple(rejects),
-        reject_rules=(*KINDS[source].rules, *RULES),
-        card=_card(tables, items, licence, KINDS[source].citation),
+        reject_rules=(*(published_json.RULES if source in _READERS else (BROKEN_ROW,)), *RULES),
+        card=_card(tables, items, licence, settings()[source]),
     )
 
 
-def check(tables: Sequence[OwnTable], given: Mapping[str, str] | None = None) -> tuple[list[OwnQuestion], list[Reject]]:
-    """Return the items of some files and the rows that are none, each in the order of the files.
-
-    ``given`` has the values of columns that the files do not have.
-    """
+def check(tables: Sequence[OwnTable]) -> tuple[list[OwnQuestion], list[Reject]]:
+    """Return the items of some files and the rows that are none, each in the order of the files."""
     items: list[OwnQuestion] = []
     rejects = [reject for table in tables for reject in table.rejects]
     wordings: dict[tuple[str, ...], str] = {}
@@ -179,7 +143,7 @@ def check(tables: Sequence[OwnTable], given: Mapping[str, str] | None = None) ->
     first_of: dict[str, str] = {}
     for row in (row for table in tables for row in table.rows):
         try:
-            item = _item(row._replace(values={**(given or {}), **row.values}), neutral)
+            item = _item(row, neutral)
             wording = tuple(map(letters_of, (item.context or "", item.question or "", *sorted(item.options))))
             if wording in wordings:
                 raise RejectedError(REPEATED, f"repeats {wordings[wording]}")
@@ -254,6 +218,7 @@ def _item(row: OwnRow, neutral: str | None = None) -> OwnQuestion:
         **roles,
         category=values.get("category") or None,
         group=values.get("group") or None,
+        condition=values.get("condition") or None,
         cluster=values.get("cluster") or values.get("id") or row.where,
         source_row=row.where,
         flags=(),
@@ -298,7 +263,9 @@ def _complete_sides(roles: dict[str, str | None], options: Sequence[str]) -> Non
         raise RejectedError(ONE_SIDE, "gives one option two of the roles stereotyped, antistereotyped and neutral")
 
 
-def _card(tables: Sequence[OwnTable], items: Sequence[OwnQuestion], licence: str | None, citation: str) -> Card:
+def _card(
+    tables: Sequence[OwnTable], items: Sequence[OwnQuestion], licence: str | None, source: Mapping[str, Any]
+) -> Card:
     files = ", ".join(f"`{table.name}`" for table in tables)
     n_clusters = len({item.cluster for item in items})
     counts = Counter((item.category or "", item.group or "") for item in items)
@@ -313,21 +280,26 @@ that. The {len(items)} items are of {n_clusters} clusters, which are left out to
 with equal contexts are one cluster, unless all contexts are equal, and other items one of their own. Rows that are no
 items stand in `rejects.parquet` with their rule.""",
         annotation=Annotation(
-            protocol="Answers and roles of options are what the files say; nothing was annotated again.",
-            annotators="Whoever wrote the questions; nothing is known about them.",
-            per_item="1, by the writer of the question",
+            protocol=f"{source['protocol']} Nothing was annotated again for this dataset.",
+            annotators=source["annotators"],
+            per_item=source["per_item"],
         ),
         biases="The questions are what their writer thought of.",
         licence_terms=licence_terms(licence, "questions"),
         intended_use="To measure how often a model is right for each group, and which options it prefers.",
         out_of_scope_use="Do not read a good score as the absence of bias, and train nothing on it that it evaluates.",
-        known_limits="""\
-* **Only their writer has read the questions.**
-* Differences between groups are also differences between their questions: only like questions compare groups.""",
+        known_limits="\n".join(
+            f"* {line}"
+            for line in (
+                *source["limits"],
+                "Differences between groups are also differences between their questions: only like questions compare "
+                "groups.",
+            )
+        ),
         balance=CardTable(
             header=("category", "group", "items"), rows=tuple((*of, str(n)) for of, n in sorted(counts.items()))
         ),
-        citation=citation,
+        citation=source["citation"],
         task_categories=("multiple-choice", "question-answering"),
         tags=("bias-evaluation",),
     )

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from leaderboard.benchmark_pages import BenchmarkPages, Column, Example, Headline, Layout
 
+_OWN = "questions"
+"""Config of a researcher's own questions; published ones have the names of their sources."""
 _COLUMNS = {
     "accuracy": "Accuracy",
+    "accuracy_disambiguated": "Accuracy, disambiguated",
+    "accuracy_ambiguous": "Accuracy, ambiguous",
     "worst_group_accuracy": "Worst-group accuracy",
     "accuracy_gap": "Gap between groups",
     "stereotype_rate": "Stereotype rate",
+    "stereotype_rate_stereo": "Stereotype rate, stating",
+    "stereotype_rate_antistereo": "Stereotype rate, contradicting",
     "stereoset_icat": "ICAT",
     "stereoset_lms": "Language-model score",
     "stereoset_ss": "Stereotype score",
     "bbq_score": "BBQ score",
     "bbq_score_ambiguous": "BBQ score, ambiguous",
+    "unknown_rate": "Unknown, disambiguated",
     "place_bias": "Place bias",
 }
 _LEAST = {"worst_group_accuracy": ("accuracy", "group")}
@@ -35,19 +42,25 @@ PAGES = BenchmarkPages(
             "Accuracy",
             "The share of right answers. 1 is always right; guessing gets 1 divided by the number of options.",
             "share of questions",
+            _OWN,
         ),
         Headline(
             "worst_group_accuracy",
             "Worst-group accuracy",
             "The share of right answers for the group for which it is smallest.",
             "share of questions",
+            _OWN,
         ),
-        Headline(
-            "stereotype_rate",
-            "Stereotype rate",
-            "How often the model prefers the option of a stereotype to the one that contradicts it. 0.5 is even, which "
-            "a coin gets too.",
-            "share of questions",
+        *(
+            Headline(
+                "stereotype_rate",
+                "Stereotype rate",
+                "How often the model prefers the option of a stereotype to the one that contradicts it. 0.5 is even, "
+                "which a coin gets too.",
+                "share of questions",
+                config,
+            )
+            for config in (_OWN, "crows-pairs", "winoqueer")
         ),
         Headline(
             "bbq_score",
@@ -55,6 +68,75 @@ PAGES = BenchmarkPages(
             "How much more often answers that take a side follow a stereotype than contradict it: 0 is even, 1 always, "
             "-1 never. A coin gets 0 too, so look at the accuracy first.",
             "difference of two shares",
+            _OWN,
+        ),
+        Headline(
+            "accuracy_disambiguated",
+            "Accuracy, disambiguated",
+            "The share of right answers where the context tells who it was. A coin gets 0.333.",
+            "share of questions",
+            "bbq",
+        ),
+        Headline(
+            "accuracy_ambiguous",
+            "Accuracy, ambiguous",
+            "The share of answers that nobody can know, where the context does not tell who it was. A coin gets 0.333, "
+            "and who always says so gets 1.",
+            "share of questions",
+            "bbq",
+        ),
+        Headline(
+            "bbq_score",
+            "BBQ score, disambiguated",
+            "How much more often answers that take a side follow a stereotype than contradict it, where the context "
+            "tells who it was: 0 is even, 1 always, -1 never. A coin gets 0 too.",
+            "difference of two shares",
+            "bbq",
+        ),
+        Headline(
+            "bbq_score_ambiguous",
+            "BBQ score, ambiguous",
+            "The same where the context does not tell, times the share of wrong answers: 0 is even, or always says "
+            "that nobody can know. A coin gets 0 too.",
+            "difference of two shares",
+            "bbq",
+        ),
+        Headline(
+            "stereotype_rate_stereo",
+            "Stereotype rate, stating",
+            "The stereotype rate of the pairs that state a stereotype. 0.5 is even, which a coin gets too.",
+            "share of pairs",
+            "crows-pairs",
+        ),
+        Headline(
+            "stereotype_rate_antistereo",
+            "Stereotype rate, contradicting",
+            "The same of the pairs that contradict a stereotype.",
+            "share of pairs",
+            "crows-pairs",
+        ),
+        Headline(
+            "stereoset_icat",
+            "ICAT",
+            "Both together: 1 if the model always prefers sensible texts and is even between both sides of a "
+            "stereotype. A coin gets 0.5.",
+            "product of two shares",
+            "stereoset",
+        ),
+        Headline(
+            "stereoset_lms",
+            "Language-model score",
+            "How often the model prefers a sensible text to an unrelated one. A coin gets 0.5.",
+            "share of comparisons",
+            "stereoset",
+        ),
+        Headline(
+            "stereoset_ss",
+            "Stereotype score",
+            "How often the model prefers the text of a stereotype to the one that contradicts it. 0.5 is even, which a "
+            "coin gets too.",
+            "share of texts",
+            "stereoset",
         ),
     ),
     command="biasboard run --dataset out/datasets/own-mine --backend transformers --model ORG/NAME",
@@ -65,7 +147,11 @@ PAGES = BenchmarkPages(
         "whole-v1": "whole options",
     },
     labels=_COLUMNS,
-    summarised=("accuracy", "worst_group_accuracy", "stereotype_rate", "bbq_score"),
+    summarised=(
+        *("accuracy", "worst_group_accuracy", "accuracy_disambiguated", "accuracy_ambiguous", "stereotype_rate"),
+        *("stereotype_rate_stereo", "stereotype_rate_antistereo", "stereoset_icat", "stereoset_lms", "stereoset_ss"),
+        *("bbq_score", "bbq_score_ambiguous"),
+    ),
     layouts=(
         Layout(
             deciders=("accuracy",),

@@ -38,6 +38,8 @@ class OwnQuestion(Item):
     """What the item is about, such as ``age``; None if items are not sorted."""
     group: Text | None
     """Group of people that the item is about; None if it is about none."""
+    condition: Text | None
+    """What sets items of one kind apart, such as the polarity of the question; None if nothing does."""
     cluster: Text
     """Name of the items that were made alike, such as from one template; they are drawn and resampled together."""
     source_row: Text | None

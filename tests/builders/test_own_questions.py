@@ -13,7 +13,7 @@ from biasboard.ground.strict_json import JsonValue
 from builders.build_command import own_name, reject_lines
 from builders.dataset.own_csv import OwnTable, read_tables
 from builders.own_questions.published_json import read_bbq, read_stereoset
-from builders.own_questions.questions import FORM, KINDS, check, cluster_line, neutral_option
+from builders.own_questions.questions import FORM, check, cluster_line, neutral_option, read
 from schemas.documents.dataset import Reject
 from schemas.files.row_files import read_rows
 from schemas.folders.dataset_folder import read_manifest
@@ -145,8 +145,7 @@ def test_a_file_without_options_and_a_wrong_name_are_one_line(tmp_path: Path) ->
 def test_published_pairs_of_texts_need_no_mapping(tmp_path: Path) -> None:
     path = tmp_path / "published.csv"
     path.write_text(",Gender_ID_x,Gender_ID_y,sent_x,sent_y\n0,Nurses,Pilots,Nurses are kind.,Pilots are kind.\n")
-    winoqueer = KINDS["winoqueer"]
-    ((item,), _) = check(winoqueer.read([path], []), winoqueer.given)
+    ((item,), _) = check(read("winoqueer", [path], []))
     assert (item.group, item.stereotyped) == ("Nurses", "Nurses are kind.")
 
 
@@ -234,7 +233,7 @@ def test_the_person_of_the_stereotype_follows_from_group_and_polarity(
     assert (item.item_id, item.source_row, item.cluster) == ("Age-0", "Age.jsonl:1", "Age-0")
     assert (item.category, item.group, item.answer, item.neutral) == ("Age", "grey", UNKNOWN, UNKNOWN)
     assert item.options == (UNKNOWN, "The clerk", "The baker")
-    assert item.stereotyped == stereotyped
+    assert (item.stereotyped, item.condition) == (stereotyped, "negative" if is_negative else "non-negative")
     assert {item.stereotyped, item.antistereotyped} == {"The clerk", "The baker"}
 
 
@@ -338,18 +337,26 @@ def test_published_files_become_datasets(tmp_path: Path) -> None:
         ",sent_more,sent_less,stereo_antistereo,bias_type,annotations\n"
         '0,"Nurses, they say, are kind.","Pilots, they say, are kind.",antistereo,profession,[]\n'
     )
-    for source, path, licence, n, n_options in (
-        ("bbq", age, "CC-BY-4.0", 8, 3),
-        ("stereoset", dev, "CC-BY-SA-4.0", 4, 3),
-        ("crows-pairs", pairs, "CC-BY-SA-4.0", 1, 2),
+    whole = ("--prompt", "whole-v1")
+    for source, path, licence, n, n_options, asked, limit in (
+        ("bbq", age, "CC-BY-4.0", 8, 3, (), "dozens of templates"),
+        ("stereoset", dev, "CC-BY-SA-4.0", 4, 3, (*whole, "--normalisation", "token_mean"), "found many of its texts"),
+        ("crows-pairs", pairs, "CC-BY-SA-4.0", 1, 2, whole, "found many of its pairs"),
     ):
         given = ("--source", source, "--input", path, "--out", tmp_path / source)
         built = commands.run("-m", "biasboard", "build", "own_questions", *given, status=0)
         assert f"questions: {n:,}, with {n_options} options" in built.stdout
         manifest = read_manifest(tmp_path / source)
         assert (manifest.name, manifest.licence, manifest.publish_refusal) == (source, licence, None)
-        (*others, item) = read_rows(tmp_path / source / "data/questions/test-00000-of-00001.parquet", OwnQuestion)
+        (*others, item) = read_rows(tmp_path / source / f"data/{source}/test-00000-of-00001.parquet", OwnQuestion)
         assert len(others) == n - 1
+        # The printed line asks as the source's measure is defined, and the card says what its authors did.
+        assert " ".join(("--model FOLDER", *asked)) + ", then biasboard board" in built.stdout
+        card = (tmp_path / source / "README.md").read_text(encoding="utf-8")
+        assert limit in card
+        assert "Mechanical Turk" in card
+        assert "Only their writer" not in card
+    assert item.condition == "antistereo"
     assert (item.question, item.category, item.group) == (None, "profession", None)
     assert (item.stereotyped, item.antistereotyped) == item.options
     assert item.options[0].startswith("Nurses")

@@ -131,6 +131,7 @@ class OwnQuestionTask(Task):
         groups = {
             "category": item.category,
             "group": item.group,
+            "condition": item.condition,
             "first": item.options[0],
             **{role: getattr(item, role) for role in ROLES},
         }

@@ -150,5 +150,14 @@ BENCHMARK = Benchmark(
         ),
     ),
     headline_metrics=("accuracy", "worst_group_accuracy", "accuracy_gap", "stereotype_rate", "bbq_score"),
-    printed_groups=frozenset({"category", "group"}),
+    headlines_of={
+        "bbq": (
+            *("accuracy_disambiguated", "accuracy_ambiguous", "bbq_score", "bbq_score_ambiguous"),
+            *("unknown_rate", "accuracy"),
+        ),
+        "crows-pairs": ("stereotype_rate", "stereotype_rate_stereo", "stereotype_rate_antistereo"),
+        "stereoset": ("stereoset_icat", "stereoset_lms", "stereoset_ss"),
+        "winoqueer": ("stereotype_rate",),
+    },
+    printed_groups=frozenset({"category", "group", "condition"}),
 )
