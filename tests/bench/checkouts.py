@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -32,20 +32,33 @@ class Taken(NamedTuple):
     """Largest size in memory, in MB."""
 
 
+_MEASURED = """
+import json, resource, subprocess, sys, time
+start = time.perf_counter()
+status = subprocess.call(sys.argv[2:])
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+taken = [status, used.ru_utime + used.ru_stime, time.perf_counter() - start, used.ru_maxrss / 1000]
+with open(sys.argv[1], "w") as file:
+    json.dump(taken, file)
+"""
+"""A small program that runs a command and writes its exit status and what it took into a file.
+
+A process inherits the largest size of the one that started it, which here has all libraries of the tests.
+"""
+
+
 def taken(checkout: Path, *words: object, **variables: str | Path) -> Taken:
     """Run Python in a checkout, with nothing remembered from before unless a variable says otherwise."""
     given = {"BIASBOARD_MEMORY": "off", **variables, "PYTHONPATH": checkout}
     environment = {**os.environ, **{name: str(value) for name, value in given.items()}}
     command = [sys.executable, *map(str, words)]
-    with tempfile.TemporaryFile() as said:
-        start = time.perf_counter()
-        process = subprocess.Popen(command, cwd=checkout, env=environment, stdout=said, stderr=said)
-        _, status, used = os.wait4(process.pid, 0)
-        wall = time.perf_counter() - start
-        process.returncode = os.waitstatus_to_exitcode(status)
+    with tempfile.NamedTemporaryFile("r+") as told, tempfile.TemporaryFile() as said:
+        measured = [sys.executable, "-S", "-c", _MEASURED, told.name, *command]
+        subprocess.run(measured, cwd=checkout, env=environment, stdout=said, stderr=said, check=True)
+        status, *numbers = json.load(told)
         said.seek(0)
-        assert process.returncode == 0, said.read().decode()
-    return Taken(used.ru_utime + used.ru_stime, wall, used.ru_maxrss / 1000)
+        assert status == 0, said.read().decode()
+    return Taken(*numbers)
 
 
 def compare(label: str, call: Callable[[Path], float], rounds: int = ROUNDS) -> None:
