@@ -7,7 +7,7 @@ that of the difference does. What cannot be decided, such as an unknown value or
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
@@ -32,7 +32,8 @@ class GateChoice:
 
     fail_under: tuple[str, ...] = option(
         "MEASURE=VALUE: end with status 4 if the measure may be farther from its ideal than the value, by its interval "
-        "and with missing answers at their worst. Repeatable; BENCHMARK.MEASURE=VALUE if two benchmarks have it.",
+        "and with missing answers at their worst. Repeatable; BENCHMARK.MEASURE=VALUE if several benchmarks are asked. "
+        "Any measure of a benchmark on all items; the table shows those that are named.",
         panel=_PANEL,
         default=(),
     )
@@ -74,7 +75,7 @@ class Limit:
 
 
 def limits_of(choice: GateChoice, benchmarks: Sequence[str]) -> list[Limit]:
-    """Return the limits, after checking that one of some benchmarks has each measure as a headline.
+    """Return the limits, after checking that they name measures, and can be kept and broken.
 
     Args:
         choice: The user's limits.
@@ -112,48 +113,59 @@ def limits_of(choice: GateChoice, benchmarks: Sequence[str]) -> list[Limit]:
         if len(owners) > 1:
             names = " or ".join(f"{owner}.{measure}" for owner in owners)
             raise ConfigError(f"--fail-under {text}: several benchmarks have this measure; write {names}")
-        if not owners:
+        # The table has the headlines, and any other measure that a gate names.
+        named = benchmark or (benchmarks[0] if len(benchmarks) == 1 else "")
+        limit = Limit(text, owners[0] if owners else named, measure, value)
+        is_known = _check_range(limit)
+        if not owners and not is_known and measure not in {one for _, one in have}:
             near = get_close_matches(measure, dict.fromkeys(one for _, one in have), n=1)
             meant = f"; did you mean {near[0]}?" if near else ""
-            named = ", ".join(f"{owner}.{one}" for owner, one in have)
-            raise ConfigError(f"--fail-under {text}: no headline measure; have: {named}{meant}")
-        limits.append(Limit(text, owners[0], measure, value))
-        _check_range(limits[-1])
+            headlines = ", ".join(f"{owner}.{one}" for owner, one in have)
+            raise ConfigError(f"--fail-under {text}: no such measure; the headlines are {headlines}{meant}")
+        if not limit.benchmark:
+            raise ConfigError(f"--fail-under {text}: of which benchmark? Write {benchmarks[0]}.{measure}, for instance")
+        limits.append(limit)
     return limits
 
 
-def _check_range(limit: Limit) -> None:
-    """Refuse a limit outside the range of its metric, as 70 where .7 is meant, and one that every value keeps."""
+def _check_range(limit: Limit) -> bool:
+    """Refuse a limit outside the range of its metric, as 70 where .7 is meant, and one that every value keeps.
+
+    True if there is such a metric; an index has no definition.
+    """
     # Imported here, because a score without limits needs none of it.
     from biasboard.ground.kinds import TASKS
     from evaluators.runs.measure.measuring import metric_definitions
 
     known = (one for task in TASKS.names() for one in metric_definitions(task) if one.name == limit.measure)
     if (metric := next(known, None)) is None:
-        return
+        return False
     low, high = metric.minimum, metric.maximum
     if limit.value < low or (high is not None and limit.value > high):
         between = f"{low:g} or more" if high is None else f"between {low:g} and {high:g}"
         raise ConfigError(f"--fail-under {limit.text}: the measure lies {between}; give such a value")
     # Some ideals depend on the items.
     if high is None or metric.ideal is None or callable(metric.ideal):
-        return
+        return True
     if abs(limit.value - metric.ideal) >= max(abs(low - metric.ideal), abs(high - metric.ideal)):
         nearer = f"give one nearer to the ideal {metric.ideal:g}"
         raise ConfigError(f"--fail-under {limit.text}: every value keeps this limit; {nearer}")
+    return True
 
 
-def check_asked(limits: Sequence[Limit], choice: GateChoice, benchmarks: Sequence[str], asked: Sequence[str]) -> None:
-    """Refuse, before anything is asked, gates of benchmarks that cannot be asked: they could only fail.
+def check_asked(
+    limits: Sequence[Limit], choice: GateChoice, benchmarks: Sequence[str], asked: Mapping[str, Collection[str]]
+) -> None:
+    """Refuse, before anything is asked, gates that could only fail.
 
     Args:
         limits: The limits.
         choice: The user's choices.
         benchmarks: The benchmarks that were to be asked.
-        asked: Those of them that the model can be asked.
+        asked: Those of them that the model can be asked, with the names of their measures.
 
     Raises:
-        ConfigError: a limit, or a gate on all benchmarks, needs a benchmark that is not asked.
+        ConfigError: a gate needs a benchmark that is not asked, or a measure that it does not have.
     """
     of_all = {"--max-missing": choice.max_missing, "--max-worse": choice.max_worse}
     gates = {flag: set(benchmarks) for flag, value in of_all.items() if value is not None}
@@ -164,6 +176,9 @@ def check_asked(limits: Sequence[Limit], choice: GateChoice, benchmarks: Sequenc
                 f"{gate}: {' and '.join(lacking)} cannot be asked, as said above; another --prompt may fit, or leave "
                 f"it out: --benchmarks {','.join(asked)}"
             )
+    for limit in limits:
+        if limit.measure not in asked[limit.benchmark]:
+            raise ConfigError(f"--fail-under {limit.text}: {limit.benchmark} has no such measure as it is asked here")
 
 
 def outcomes(
@@ -192,7 +207,7 @@ def outcomes(
             remedy = f"ask again with a new folder for --out, or add --allow {_EARLIER} if it is the same model"
             # Also of a gate that fails for another reason: nobody should have to try once for each.
             reason = "; ".join(filter(None, (outcome.reason, earlier, remedy)))
-            yield replace(outcome, passed=False, reason=reason)
+            yield replace(outcome, passed=False, reason=reason, decided_by=None)
 
 
 def outcome_lines(outcomes: Sequence[GateOutcome]) -> Iterator[str]:
@@ -205,7 +220,7 @@ def outcome_lines(outcomes: Sequence[GateOutcome]) -> Iterator[str]:
 
 
 def _decided_by(outcome: GateOutcome) -> str:
-    value = outcome.value or 0.0
+    value = outcome.decided_by or 0.0
     if outcome.compared_with is None:
         return f"decided by {round(value, 4) + 0.0:.4f}"
     return f"worse by at most {value:.4f}" if round(value, 4) > 0 else f"better by at least {abs(value):.4f}"
@@ -217,24 +232,27 @@ def _outcomes(
     of_name = {benchmark.benchmark: benchmark for benchmark in summary.benchmarks}
     for limit in limits:
         own = of_name.get(limit.benchmark)
-        value, reason = _decided(limit, own, choice)
-        outcome = _outcome(limit.text, limit.benchmark, limit.measure, limit.value, value, reason)
+        found = next((one for one in own.measures if one.name == limit.measure), None) if own else None
+        value, reason = _decided(limit, own, found, choice)
+        given = None if found is None else found.value
+        outcome = _outcome(limit.text, limit.benchmark, limit.measure, limit.value, given, value, reason)
         yield outcome if own is None or reason is not None else replace(outcome, warnings=tuple(_doubts(limit, own)))
     for name in benchmarks if choice.max_missing is not None else ():
         most = choice.max_missing or 0.0
-        yield _outcome(f"{name}.max_missing={most:g}", name, None, most, *_missing(of_name.get(name), choice))
+        share, decided_by, reason = _missing(of_name.get(name), choice)
+        yield _outcome(f"{name}.max_missing={most:g}", name, None, most, share, decided_by, reason)
     for name in benchmarks if choice.max_worse is not None else ():
         most, own = choice.max_worse or 0.0, of_name.get(name)
-        for measure, value, reason in _worse_by(own, summary.against or "", choice):
+        for measure, value, decided_by, reason in _worse_by(own, summary.against or "", choice):
             whose = name if measure is None else f"{name}.{measure}"
             gate = f"{whose} worse than {summary.against} by at most {most:g}"
             doubts = () if own is None or own.beats_useless or reason is not None else (_no_skill(own),)
-            outcome = _outcome(gate, name, measure, most, value, reason)
+            outcome = _outcome(gate, name, measure, most, value, decided_by, reason)
             yield replace(outcome, compared_with=summary.against, warnings=doubts)
 
 
-def _missing(benchmark: BenchmarkSummary | None, choice: GateChoice) -> tuple[float | None, str | None]:
-    """Return the largest share of items without a score, of all or of a group that stands out, and why it is too much.
+def _missing(benchmark: BenchmarkSummary | None, choice: GateChoice) -> tuple[float | None, float | None, str | None]:
+    """Return the share of items without a score, that of all or of a group that decides, and why it is too much.
 
     Refusing those alone who are a tenth of the items would otherwise pass any limit that is not tiny.
     """
@@ -242,7 +260,7 @@ def _missing(benchmark: BenchmarkSummary | None, choice: GateChoice) -> tuple[fl
     from leaderboard.pages.summary_forms import groups_apart
 
     if benchmark is None:
-        return None, _NOT_MEASURED
+        return None, None, _NOT_MEASURED
     most = choice.max_missing or 0.0
     shares = [(benchmark.n_missing, benchmark.n_items, "items")]
     for one in groups_apart(benchmark):
@@ -253,12 +271,18 @@ def _missing(benchmark: BenchmarkSummary | None, choice: GateChoice) -> tuple[fl
     if reason is not None:
         reason += f", more than {most:.1%}"
     if not benchmark.is_whole and not choice.allows(_LIMITED):
-        reason = "; ".join(filter(None, (reason, _OF_SOME)))
-    return share, reason
+        return benchmark.n_missing / benchmark.n_items, None, "; ".join(filter(None, (reason, _OF_SOME)))
+    return benchmark.n_missing / benchmark.n_items, share, reason
 
 
 def _outcome(
-    gate: str, benchmark: str, measure: str | None, limit: float, value: float | None, reason: str | None
+    gate: str,
+    benchmark: str,
+    measure: str | None,
+    limit: float,
+    value: float | None,
+    decided_by: float | None,
+    reason: str | None,
 ) -> GateOutcome:
     return GateOutcome(
         gate=gate,
@@ -267,16 +291,17 @@ def _outcome(
         limit=limit,
         passed=reason is None,
         value=value,
+        decided_by=decided_by,
         reason=reason,
     )
 
 
 def _worse_by(
     benchmark: BenchmarkSummary | None, against: str, choice: GateChoice
-) -> Iterator[tuple[str | None, float | None, str | None]]:
-    """Yield of each measure by how much it may be worse than that of another model, and why that is too much."""
+) -> Iterator[tuple[str | None, float | None, float | None, str | None]]:
+    """Yield of each measure by how much it is worse than that of another model and may be, and why that is too much."""
     if benchmark is None:
-        yield None, None, _NOT_MEASURED
+        yield None, None, None, _NOT_MEASURED
         return
     most = choice.max_worse or 0.0
     compared = [(one.name, one.difference) for one in benchmark.measures if one.difference is not None]
@@ -284,10 +309,10 @@ def _worse_by(
     if not benchmark.is_whole and not choice.allows(_LIMITED):
         why_not = "; ".join(filter(None, (why_not, _OF_SOME)))
     if why_not is not None:
-        yield None, None, why_not
+        yield None, None, None, why_not
         return
     for name in benchmark.not_measured:
-        yield name, None, f"it has a value of {against} alone"
+        yield name, None, None, f"it has a value of {against} alone"
     for name, difference in compared:
         low = difference.lead if choice.point else difference.low
         # How much farther from the ideal the model may be, if it answers as badly as it can where it did not.
@@ -303,13 +328,14 @@ def _worse_by(
             reason = f"{lead} worse by {value:.4f}{' ' if doubt else ''}{' and '.join(doubt)}"
         elif not benchmark.beats_useless and not choice.allows(_USELESS):
             # Why, the table says, and the same line stands here for each measure.
-            reason = f"the model is not shown to beat a useless predictor; {_LETS_USELESS}"
-        yield name, value, reason
+            value, reason = None, f"the model is not shown to beat a useless predictor; {_LETS_USELESS}"
+        yield name, -difference.lead, value, reason
 
 
-def _decided(limit: Limit, benchmark: BenchmarkSummary | None, choice: GateChoice) -> tuple[float | None, str | None]:
-    """Return the number that decides, if it is known, and why the gate is not passed; None if it is."""
-    measure = next((one for one in benchmark.measures if one.name == limit.measure), None) if benchmark else None
+def _decided(
+    limit: Limit, benchmark: BenchmarkSummary | None, measure: MeasureValue | None, choice: GateChoice
+) -> tuple[float | None, str | None]:
+    """Return the number that decides, if one does, and why the gate is not passed; None if it is."""
     if benchmark is None or measure is None:
         return None, f"{limit.benchmark}.{limit.measure} was not measured"
     name = f"{benchmark.benchmark}.{measure.name}"

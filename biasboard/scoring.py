@@ -24,6 +24,7 @@ from biasboard.ground.command_line import ANSWERS_KEPT, EXIT_GATE, one_line_erro
 from biasboard.ground.errors import ConfigError, DataError, RunError
 from biasboard.ground.memory import machine_memory
 from biasboard.ground.options import names_in, option, with_options
+from biasboard.ground.plain_text import listed
 from biasboard.ground.progress import note, working
 from builders.description import DATASETS_FOLDER, Builder, BuilderSource, all_builders
 from evaluators.backend import Backend, open_backend, open_outline
@@ -36,6 +37,7 @@ from leaderboard.commands.shared_options import BY_DEFAULT, RESULTS_HELP
 from leaderboard.verify.board_files import KEYS, accepted_results, keys_folder
 from schemas.documents.dataset import Manifest
 from schemas.documents.model_summary import ModelSummary
+from schemas.documents.result import MODELS_THAT_ANSWERED
 from schemas.folders.dataset_folder import MANIFEST, read_manifest
 from schemas.folders.run_folder import read_result
 from schemas.outputs.documents import Printed, RunEstimates, with_format
@@ -250,8 +252,10 @@ def score_model(model: str, choice: ScoreChoice, options: BackendOptions, gates:
     planned = plans_of(model, choice, options)
     for line in planned.notes:
         note(line)
-    asked = [*dict.fromkeys(plan.selection.manifest.benchmark for plan in planned.plans)]
+    asked = _measures_of(planned)
     check_asked(limits, gates, _benchmarks(choice), asked)
+    if gates != GateChoice() and not gates.allows("earlier"):
+        _check_new(planned, choice)
     if choice.against is not None and (why_not := _why_not_comparable(planned, choice)) is not None:
         if gates.max_worse is not None:
             raise ConfigError(why_not)
@@ -259,9 +263,12 @@ def score_model(model: str, choice: ScoreChoice, options: BackendOptions, gates:
     finished = tuple(
         planned.ask(root=choice.out, scorers=scorers_of((plan.task for plan in planned.plans), None), together=True)
     )
-    report = _report(choice, planned.backend, finished)
+    named: dict[str, list[str]] = {}
+    for limit in limits:
+        named.setdefault(limit.benchmark, []).append(limit.measure)
+    report = _report(choice, planned.backend, finished, named)
     earlier = _of_earlier(planned.backend, finished)
-    decided = tuple(outcomes(report, limits, gates, asked, earlier=earlier))
+    decided = tuple(outcomes(report, limits, gates, [*asked], earlier=earlier))
     # A gate says so itself.
     notes = [*report.notes, *planned.notes, *([earlier] if earlier is not None and not decided else [])]
     return Score(replace(report, notes=tuple(notes), gates=decided), finished, planned.notes)
@@ -277,12 +284,57 @@ def _benchmarks(choice: ScoreChoice) -> list[str]:
     return [builder.name for builder, _ in _chosen_builders(choice.benchmarks)]
 
 
+def _measures_of(planned: Plans) -> dict[str, set[str]]:
+    """Return the names of the measures of each benchmark that is asked: those of its tasks, and its headlines."""
+    # Imported here, because a score without gates needs none of it.
+    from evaluators.runs.measure.measuring import metric_definitions
+    from leaderboard.benchmark_pages import load_pages
+
+    measures: dict[str, set[str]] = {}
+    for plan in planned.plans:
+        benchmark = plan.selection.manifest.benchmark
+        of_task = {one.name for one in metric_definitions(plan.task.name)}
+        headlines = {one.name for one in load_pages(benchmark).headlines}
+        measures.setdefault(benchmark, set()).update(of_task | headlines)
+    return measures
+
+
+def _check_new(planned: Plans, choice: ScoreChoice) -> None:
+    """Refuse, before anything is paid for, an endpoint of which answers are stored: they would decide no gate.
+
+    Raises:
+        ConfigError: there are such answers.
+    """
+    if not planned.backend.is_remote or not any(choice.out.glob(f"*/{planned.backend.model.id.replace('/', '__')}")):
+        return
+    estimates = planned.estimate(root=choice.out, probed=True)
+    if n_answered := sum(one.n_answered or 0 for one in estimates):
+        n = sum(one.n_distinct_requests for one in estimates)
+        raise ConfigError(
+            f"{n_answered:,} of {n:,} answers are stored from earlier calls, and the endpoint may serve another model "
+            "by now, so that no gate could be decided; give a new --name or a new folder for --out, or add --allow "
+            "earlier if it is the same model"
+        )
+
+
 def _of_earlier(backend: Backend, finished: Sequence[Finished]) -> str | None:
-    """Return how many answers are of earlier calls, which only local weights are sure to give again; None if none."""
-    n_earlier, n = sum(run.n_earlier for run in finished), sum(run.result.usage.n_requests for run in finished)
-    if not backend.is_remote or n_earlier == 0:
+    """Return how answers may be of several models, as only local weights are sure to be the same; None if they are not.
+
+    An endpoint may serve another model than when it gave the answers of earlier calls, or say itself that it did.
+    """
+    if not backend.is_remote:
         return None
-    return f"{n_earlier:,} of {n:,} answers are from earlier calls, and the endpoint may serve another model by now"
+    n_earlier, n = sum(run.n_earlier for run in finished), sum(run.result.usage.n_requests for run in finished)
+    answered = (run.result.environment.settings.get(MODELS_THAT_ANSWERED, "") for run in finished)
+    models = sorted({name for names in answered for name in names.split(", ") if name})
+    told = []
+    if n_earlier:
+        told.append(
+            f"{n_earlier:,} of {n:,} answers are from earlier calls, and the endpoint may serve another model by now"
+        )
+    if len(models) > 1:
+        told.append(f"the endpoint says that {len(models)} models answered: {listed(models, most=4)}")
+    return "; ".join(told) or None
 
 
 def plans_of(model: str, choice: ScoreChoice, options: BackendOptions, *, outline: bool = False) -> Plans:
@@ -351,15 +403,24 @@ def _against(choice: ScoreChoice) -> str | None:
 def _why_not_comparable(planned: Plans, choice: ScoreChoice) -> str | None:
     """Return why no plan asks what the model to compare with was asked; None if one does, of the same items."""
     against, own = _against(choice) or "", dict.fromkeys(plan.prompt.id for plan in planned.plans)
-    theirs = set[str]()
+    theirs, found = set[str](), dict[str, set[str]]()
     with _results(choice) as roots:
         for plan in planned.plans:
             signature, config = plan.signature, plan.selection.config
             for root in roots:
                 theirs |= prompts_of_runs(root.folder, plan.selection.manifest, config, against)
-                found = runs_of_prompt(root.folder, signature, against, config)
-                if any(_signature_in(folder) == signature.sha256() for folder in found):
-                    return None
+                for result in map(_result_in, runs_of_prompt(root.folder, signature, against, config)):
+                    if result is not None and result.signature_sha256 == signature.sha256():
+                        found.setdefault(root.origin, set()).add(result.model.identity_sha256)
+    if found:
+        # Of accepted ones, the first counts.
+        several = [] if "accepted" in found else next(iter(found.values()))
+        if len(several) < 2:
+            return None
+        return (
+            f"--against {choice.against}: {len(several)} models of other weights or settings are stored as {against} "
+            f"in {choice.out}; score each release with a --name of its own, or remove the runs of one"
+        )
     if shared := sorted(theirs & own.keys()):
         remedy = "leave out --quick" if choice.quick else f"score {against} again"
         return (
@@ -373,9 +434,9 @@ def _why_not_comparable(planned: Plans, choice: ScoreChoice) -> str | None:
     )
 
 
-def _signature_in(run: Path) -> str | None:
+def _result_in(run: Path) -> Result | None:
     try:
-        return read_result(run).signature_sha256
+        return read_result(run)
     except DataError:
         return None  # It was not finished, or is told where results are loaded.
 
@@ -433,7 +494,9 @@ def _chosen_builders(names: Sequence[str] | None) -> list[tuple[Builder, Builder
     return [sources[name] for name in dict.fromkeys(wanted)]
 
 
-def _report(choice: ScoreChoice, backend: Backend, finished: Sequence[Finished]) -> ModelSummary:
+def _report(
+    choice: ScoreChoice, backend: Backend, finished: Sequence[Finished], also: Mapping[str, Sequence[str]]
+) -> ModelSummary:
     """Compare finished runs with all results on the same datasets, and summarise the model."""
     # Imported here, because planning needs none of it.
     from leaderboard.commands.comparable_results import load_comparable
@@ -448,7 +511,7 @@ def _report(choice: ScoreChoice, backend: Backend, finished: Sequence[Finished])
         board, _ = load_comparable(
             roots, keys, memory, lambda root, place: root.origin == "local" and place in own, against
         )
-    summary = summarise(board, backend.model, against=against)
+    summary = summarise(board, backend.model, against=against, also=also)
     return with_missing_of_groups(summary, ((run.folder, run.result) for run in finished))
 
 

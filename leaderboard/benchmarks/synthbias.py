@@ -165,7 +165,7 @@ _TWO_FAMILIES = Matrix(
     row_title="One pronoun",
     column_title="Other pronoun",
     caption="How similarly, confidence included, models answer when only one pronoun becomes another (UCerF): 1 is the "
-    "same. A coin gets 1 too, so look at the accuracy first. The palest colour is the "
+    "same. Half for each occupation gets 1 too, so look at the accuracy first. The palest colour is the "
     "smallest value, rounded down to a tenth. Forms that two families share, such as em, make them more alike.",
     metric="ucerf_of_two_families",
     rows=_FAMILIES[:-1],
@@ -225,8 +225,8 @@ PAGES = BenchmarkPages(
             "ucerf",
             "Same for he and she (UCerF)",
             "How similarly, confidence included, the model answers when only he becomes she. 1 is the same, and 0.8 is "
-            "not good: a coin gets 1, and giving the occupation of the stereotype 70 % in every sentence gets 0.84. "
-            "Look at the accuracy first.",
+            "not good: always the first occupation, or half for each, gets 1, and 70 % for the occupation of the "
+            "stereotype in every sentence 0.84. Look at the accuracy first.",
             "similarity from 0 to 1",
         ),
         Headline(
@@ -291,11 +291,12 @@ PAGES = BenchmarkPages(
         _occupations("type1", "Sentences that do not say who is meant.", "chooses the occupation more often"),
     ),
     baseline_note=(
-        "Baselines answer by a fixed rule and are never ranked. They help to judge a score: a coin toss, or always "
-        "choosing the occupation in the same place, reaches a perfect UCerF of 1 without reading the sentence. So a "
-        "UCerF of .8 is not good, and one near 1 is good only beside a high accuracy. Only a model whose accuracy is "
-        "separably above that of every baseline that does not solve the items by itself, by .05 or more, is ranked, "
-        "whichever metric ranks: by default its accuracy in the worst group."
+        "Baselines answer by a fixed rule and are never ranked. They help to judge a score: always choosing the "
+        "occupation in the same place, or giving half to each, reaches a perfect UCerF of 1 without reading the "
+        "sentence; a coin that is tossed for each answer in text does not. So a UCerF of .8 is not good, and one near "
+        "1 is good only beside a high accuracy. Only a model whose accuracy is separably above that of every baseline "
+        "that does not solve the items by itself, by .05 or more, is ranked, whichever metric ranks: by default its "
+        "accuracy in the worst group."
     ),
     papers=(
         Paper(

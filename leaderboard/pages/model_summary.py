@@ -9,6 +9,7 @@ from pathlib import Path
 
 from biasboard.ground.plain_text import listed
 from evaluators.runs.measure.recording import statuses_of_groups
+from leaderboard.benchmark_pages import Column, Headline
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.frames import bounds_of_row
 from leaderboard.ranking.profiles import Profile, ProfileColumn, placing, profiles_of, ranked_row, scope_of
@@ -31,7 +32,9 @@ from schemas.documents.result import Metric, Model, Result
 _OUTCOMES: Mapping[Outcome, ComparedAs] = {"first": "better", "second": "worse", "tied": "tied", "unknown": "unknown"}
 
 
-def summarise(board: Board, model: Model, *, against: str | None = None) -> ModelSummary:
+def summarise(
+    board: Board, model: Model, *, against: str | None = None, also: Mapping[str, Sequence[str]] | None = None
+) -> ModelSummary:
     """Summarise a model.
 
     Of several conditions under which it was asked, those count that the benchmark shows first, among those that the
@@ -42,6 +45,7 @@ def summarise(board: Board, model: Model, *, against: str | None = None) -> Mode
         model: The model.
         against: Id of the model to compare with; None for none. It may be on no table of the board, which need not hold
             all results.
+        also: Names of further measures by benchmark; None for the headlines alone.
     """
     other, why_none = (None, None) if against is None else _identity_of(board, against, model)
     # A board gives a local run an identity of its own if its weights are there under another name.
@@ -55,7 +59,8 @@ def summarise(board: Board, model: Model, *, against: str | None = None) -> Mode
         for profile in (shared or profiles)[:1]:
             entries = _results(board, profile, known[0])
             why = why_none or (None if against is None else _why_not_compared(board, profile, other, against))
-            summaries.append(_of_benchmark(board, profile, entries, other, why))
+            more = _further_columns(profile, known[0], (also or {}).get(benchmark, ()))
+            summaries.append(_of_benchmark(board, profile, (*profile.columns, *more), entries, other, why))
             shares_prompts |= bool(shared)
     notes = []
     is_whole = all(benchmark.is_whole for benchmark in summaries)
@@ -164,13 +169,18 @@ def _results(board: Board, profile: Profile, identity: str) -> list[Entry]:
 
 
 def _of_benchmark(
-    board: Board, profile: Profile, entries: Sequence[Entry], other: str | None, why_not_compared: str | None
+    board: Board,
+    profile: Profile,
+    shown: Sequence[ProfileColumn],
+    entries: Sequence[Entry],
+    other: str | None,
+    why_not_compared: str | None,
 ) -> BenchmarkSummary:
     model = entries[0].result.model
     row = ranked_row(profile, model.identity_sha256, model.id)
     rank = None if row is None else row.rank
     counts = [entry.result.counts for entry in entries]
-    columns = [column for column in profile.columns if model.identity_sha256 in column.metrics]
+    columns = [column for column in shown if model.identity_sha256 in column.metrics]
     measures = tuple(_measure(column, model.identity_sha256, other) for column in columns)
     is_compared = any(measure.difference is not None for measure in measures)
     return BenchmarkSummary(
@@ -198,6 +208,19 @@ def _of_benchmark(
         n_failed=sum(count.failed for count in counts),
         n_items=sum(count.items for count in counts),
     )
+
+
+def _further_columns(profile: Profile, identity: str, names: Sequence[str]) -> Iterator[ProfileColumn]:
+    """Yield columns of measures that are no headlines, each from the first table in which the model has it."""
+    tables = [table for table in profile.tables if scope_of(table) == profile.scope]
+    for name in names:
+        for table in tables:
+            description = Column(name).description(table.signature.task)
+            headline = Headline(name, profile.pages.label(name), description, "")
+            column = ProfileColumn(headline=headline, table=table)
+            if identity in column.metrics and name not in {one.headline.name for one in profile.columns}:
+                yield column
+                break
 
 
 def _n_missing(entry: Entry) -> int:

@@ -119,11 +119,14 @@ class GateOutcome(Document):
     limit: float
     passed: bool
     value: float | None
-    """The number that decides; None if it is unknown."""
+    """Value of the measure, share of missing answers, or by how much it is worse; None if it is unknown."""
+    decided_by: float | None
+    """The number that decided, which doubt and missing answers make worse than the value; None if nothing could be
+    decided, so that more or other answers are needed."""
     reason: Text | None
     """Why it did not pass; None if it did."""
     compared_with: ModelId | None = None
-    """The model than which it may be worse by ``value``; None for a limit of its own."""
+    """The model than which it is worse by the value; None for a limit of its own."""
     warnings: tuple[Text, ...] = ()
     """What to know although it passed."""
 

@@ -28,6 +28,8 @@ from schemas.documents.run_files import Scorer
 
 CORRUPTED = "corrupted"
 """Key of an environment's setting with the reason why the answers cannot be the model's own."""
+MODELS_THAT_ANSWERED = "models_that_answered"
+"""Key of an environment's setting with the names that an endpoint gave of what answered, if not that asked for."""
 NOTE = "note"
 """Key of an environment's setting that says where imported answers come from, in the words of who imported them."""
 

@@ -93,10 +93,11 @@ def ranging(measure: MeasureValue, low: float, high: float) -> MeasureValue:
 def test_the_far_end_of_the_interval_decides() -> None:
     for limit, passes in ((0.74, True), (0.75, False)):
         found = decided(KNOWN, limit)
-        assert (found.passed, found.value, found.reason is None) == (passes, 0.74, passes)
+        assert (found.passed, found.decided_by, found.reason is None) == (passes, 0.74, passes)
+        assert found.value == 0.8
     gap = replace(KNOWN, name="accuracy_gap", ideal=0.0, value=-0.01, minimum=-1.0, at_worst=-0.01)
     gap = ranging(gap, -0.12, 0.1)
-    assert decided(gap, 0.11).value == -0.12
+    assert decided(gap, 0.11).decided_by == -0.12
     assert not decided(gap, 0.11).passed
     assert decided(gap, 0.12).passed
     assert decided(gap, -0.12).passed, "a limit is a distance from the ideal"
@@ -106,10 +107,10 @@ def test_missing_answers_count_at_their_worst() -> None:
     # A tenth is missing: .9 * .8 + .1 * 0.
     missing = replace(KNOWN, at_worst=0.72)
     found = decided(missing, 0.7)
-    assert found.value == pytest.approx(0.74 - 0.08)
+    assert found.decided_by == pytest.approx(0.74 - 0.08)
     assert "may be 0.6600 by its interval and with missing answers at their worst" in str(found.reason)
     by_point = decided(missing, 0.7, point=True)
-    assert by_point.value == pytest.approx(0.72)
+    assert by_point.decided_by == pytest.approx(0.72)
     assert by_point.passed
 
 
@@ -129,6 +130,7 @@ def test_what_cannot_be_decided_does_not_pass(
 ) -> None:
     found = decided(replace(KNOWN, **of_measure), 0.1, replace(OF_BENCHMARK, **of_benchmark))
     assert not found.passed
+    assert found.decided_by is None
     assert reason in str(found.reason)
 
 
@@ -138,7 +140,7 @@ def test_what_cannot_be_decided_does_not_pass(
         ("worst_group_accuracy=70", "the measure lies between 0 and 1; give such a value"),
         ("pro_rate=0", "every value keeps this limit; give one nearer to the ideal 0.5"),
         ("gifi.worst_group_accuracy=0.7", "gifi is not asked, only synthbias"),
-        ("ucref=0.7", "no headline measure; have: synthbias."),
+        ("ucref=0.7", "no such measure; the headlines are synthbias."),
         *((text, "write MEASURE=VALUE, such as synthbias.") for text in ("0.7", "ucerf=nan", "ucerf=")),
     ],
 )
@@ -198,7 +200,7 @@ def test_groups_are_named_that_lack_more_than_the_others_of_their_config() -> No
     assert missing_text(replace(lacking, missing_of_groups=groups[2:])).endswith("; no group stands out")
     # A group is not hidden behind the others by a limit on all.
     (gate,) = outcomes(summary_of(lacking), [], GateChoice(max_missing=0.2), [BENCHMARK])
-    assert (gate.passed, gate.value) == (False, 0.49)
+    assert (gate.passed, gate.value, gate.decided_by) == (False, 49 / 400, 0.49)
     assert gate.reason == "49 of 100 items with gender she in type2 (49.0%) have no score, more than 20.0%"
     of_all = replace(lacking, missing_of_groups=groups[2:])
     (gate,) = outcomes(summary_of(of_all), [], GateChoice(max_missing=0.2), [BENCHMARK])
@@ -239,7 +241,7 @@ def test_a_benchmark_may_lack_so_many_answers_and_no_measure() -> None:
         ({"lead": -0.01, "low": None, "high": None}, {}, {}, False, None),
         (None, {}, {}, False, None),
         ({"lead": 0.1, "low": 0.01, "high": 0.19}, {"is_whole": False}, {}, False, None),
-        ({"lead": 0.1, "low": 0.01, "high": 0.19}, {"beats_useless": False}, {}, False, -0.01),
+        ({"lead": 0.1, "low": 0.01, "high": 0.19}, {"beats_useless": False}, {}, False, None),
         ({"lead": 0.1, "low": 0.01, "high": 0.19}, {"is_whole": False}, {"allow": ("limited",)}, True, -0.01),
     ],
 )
@@ -255,7 +257,8 @@ def test_a_release_is_worse_than_the_last_by_so_much_at_most(
     measure = replace(KNOWN, difference=None if both is None else ModelDifference(**both))  # type: ignore[arg-type]
     summary = summary_of(replace(OF_BENCHMARK, measures=(measure,), **of), against="acme/last")  # type: ignore[arg-type]
     (found,) = outcomes(summary, [], GateChoice(max_worse=0.05, **choice), [BENCHMARK])
-    assert (found.passed, found.value) == (passes, None if value is None else pytest.approx(value))
+    assert (found.passed, found.decided_by) == (passes, None if value is None else pytest.approx(value))
+    assert found.value == (None if difference is None or not found.measure else -(difference["lead"] or 0.0))
     assert (found.reason is None) == passes
 
 
@@ -301,14 +304,21 @@ def test_each_gate_has_a_line_and_the_number_that_decided_it() -> None:
 
 
 def test_a_gate_on_what_cannot_be_asked_is_refused_before_anything_is() -> None:
-    both, left_out = (
-        ("synthbias", "gifi"),
-        "gifi cannot be asked, as said above; another --prompt may fit, or leave it out",
-    )
+    asked = {"synthbias": {MEASURE, "eo_gap"}, "gifi": {"index"}}
+    both, alone = [*asked], {"synthbias": {MEASURE}}
+    left_out = "gifi cannot be asked, as said above; another --prompt may fit, or leave it out"
     for choice in (GateChoice(max_missing=0.1), GateChoice(max_worse=0.1), GateChoice(fail_under=("gifi.index=0.7",))):
         limits = limits_of(choice, both)
-        check_asked(limits, choice, both, both)
+        check_asked(limits, choice, both, asked)
         with pytest.raises(ConfigError, match=f"{left_out}: --benchmarks synthbias$"):
-            check_asked(limits, choice, both, ["synthbias"])
+            check_asked(limits, choice, both, alone)
     of_other = GateChoice(fail_under=(f"{MEASURE}=0.7",))
-    check_asked(limits_of(of_other, both), of_other, both, ["synthbias"])
+    check_asked(limits_of(of_other, both), of_other, both, alone)
+    # Any measure of a benchmark, which the model must be asked in a way that has it.
+    by_pronoun = GateChoice(fail_under=("synthbias.eo_gap=0.1",))
+    check_asked(limits_of(by_pronoun, both), by_pronoun, both, asked)
+    with pytest.raises(ConfigError, match="synthbias has no such measure as it is asked here"):
+        check_asked(limits_of(by_pronoun, both), by_pronoun, both, alone)
+    with pytest.raises(ConfigError, match=r"of which benchmark\? Write synthbias.eo_gap"):
+        limits_of(GateChoice(fail_under=("eo_gap=0.1",)), both)
+    assert limits_of(GateChoice(fail_under=("eo_gap=0.1",)), [BENCHMARK])[0].benchmark == BENCHMARK

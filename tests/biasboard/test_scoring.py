@@ -95,9 +95,12 @@ def test_a_chat_is_asked_in_words_and_a_model_that_is_compared_with_it_is_asked_
     (of_benchmark,) = found.benchmarks
     assert (of_benchmark.benchmark, found.is_whole, of_benchmark.rank) == (BENCHMARK, False, None)
     n_before = endpoint.n_received
-    again = run(*asked, "--max-missing", "1", "--allow", "limited", status=EXIT_GATE, OPENAI_API_KEY="none")
+    gate = (*asked, "--max-missing", "1")
+    refused = run(*gate, "--allow", "limited", status=EXIT_ERROR, OPENAI_API_KEY="none")
+    assert "96 of 96 answers are stored from earlier calls, and the endpoint may serve another model" in refused.stderr
+    again = run(*gate, "--allow", "limited,earlier", status=0, OPENAI_API_KEY="none")
     assert endpoint.n_received - n_before < 20, "only test calls: everything was answered before"
-    assert "answers are from earlier calls, and the endpoint may serve another model by now; ask again" in again.stderr
+    assert "96 of 96 answers are from earlier calls, and the endpoint may serve another model by now" in again.stderr
     for measure in of_benchmark.measures:
         assert measure.label in again.stdout
     other = command(datasets, tmp_path / "runs", model, "--name", "acme/tiny", "--quick", "--against", "chat")
@@ -132,14 +135,18 @@ def test_a_local_model_is_scored_with_what_fits_and_limits_are_kept(
     for measure in of_benchmark.measures:
         metric = known[str(measure.config), measure.name]
         assert (metric.value, metric.interval) == (measure.value, measure.interval)
-    choices: dict[str, Any] = {"quick": True, "fail_under": {"accuracy_gap": 0.99}, "allow": ("limited", "useless")}
+    limits_in_python = {"accuracy_gap": 0.99, "eo_gap": 0.999}
+    choices: dict[str, Any] = {"quick": True, "fail_under": limits_in_python, "allow": ("limited", "useless")}
     scored = score(str(model), name="acme/tiny", benchmarks=BENCHMARK, datasets=datasets, out=runs, **choices)
-    assert [gate.passed for gate in scored.report.gates] == [True]
+    # A measure that is no headline is shown if a gate names it.
+    assert [(gate.measure, gate.value) for gate in scored.report.gates] == [
+        (name, known["type2", name].value) for name in limits_in_python
+    ]
     attempts = {result.signature_sha256: result.usage.n_attempts for result in results}
     assert {run.result.signature_sha256: run.result.usage.n_attempts for run in scored.runs} == attempts
     assert capsys.readouterr().out == ""
     assert [finished.result.model.id for finished in scored.runs] == ["acme/tiny"] * 2
-    assert scored.report.benchmarks == found.benchmarks
+    assert scored.report.benchmarks[0].measures[:-1] == found.benchmarks[0].measures
     assert scored.to_markdown().startswith("| ")
     table, items = scored.to_frame(), scored.items()
     assert set(table["why_unranked"]) == {of_benchmark.why_unranked}
@@ -247,8 +254,17 @@ def test_a_model_is_named_by_its_short_name_if_only_one_has_it() -> None:
 def test_each_answer_of_an_earlier_call_is_counted() -> None:
     """A stopped run that goes on may mix the answers of two models behind one address."""
     usage: Any = SimpleNamespace(n_requests=10)
-    runs: Any = [SimpleNamespace(n_earlier=n, result=SimpleNamespace(usage=usage)) for n in (3, 0)]
+
+    def run_of(n_earlier: int, **told: str) -> Any:
+        result = SimpleNamespace(usage=usage, environment=SimpleNamespace(settings=told))
+        return SimpleNamespace(n_earlier=n_earlier, result=result)
+
+    runs: Any = [run_of(3), run_of(0)]
     remote, local = (SimpleNamespace(is_remote=is_remote) for is_remote in (True, False))
     assert str(scoring._of_earlier(remote, runs)).startswith("3 of 20 answers are from earlier calls, and ")  # type: ignore[arg-type]
     assert scoring._of_earlier(remote, runs[1:]) is None  # type: ignore[arg-type]
     assert scoring._of_earlier(local, runs) is None  # type: ignore[arg-type]
+    # Two names may be of one call, or of one each.
+    changed = [run_of(0, models_that_answered="team-v1"), run_of(0, models_that_answered="team-v1, team-v2")]
+    assert scoring._of_earlier(remote, changed) == "the endpoint says that 2 models answered: team-v1, team-v2"  # type: ignore[arg-type]
+    assert scoring._of_earlier(remote, changed[:1]) is None  # type: ignore[arg-type]

@@ -47,7 +47,7 @@ from evaluators.backends.openai.probe import Probe
 from evaluators.backends.openai.protocol import Call
 from evaluators.backends.openai.scoring import FirstTokens, Methods, scoring_methods
 from evaluators.models.tokenizer import ModelTokenizer, load_tokenizer, local_name
-from schemas.documents.result import Model
+from schemas.documents.result import MODELS_THAT_ANSWERED, Model
 
 _OPTIONS = (
     *("name", "revision", "tokenizer", "chat", "base_url", "api", "header", "concurrency", "timeout", "batch"),
@@ -189,7 +189,7 @@ class OpenAIBackend(Backend):
         if self._ledger.models - {self.wanted.model}:
             # A server may report the path of its file.
             names = {name.rpartition("/")[2] if name.startswith("/") else name for name in self._ledger.models}
-            settings["models_that_answered"] = ", ".join(sorted(names))
+            settings[MODELS_THAT_ANSWERED] = ", ".join(sorted(names))
         if self._ledger.fingerprints:
             settings["system_fingerprints"] = ", ".join(sorted(self._ledger.fingerprints))
         settings["concurrency"] = str(self.connection.concurrency)
