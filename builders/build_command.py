@@ -46,6 +46,13 @@ Overwrite: TypeAlias = Annotated[
 ]
 
 
+def checked_language(code: str) -> str:
+    """Return the value of ``--language``, after a check that it is a code."""
+    if not re.fullmatch("[a-z]{2,3}", code):
+        raise typer.BadParameter(f"'{code}' is no ISO 639 code; write en for English, nl for Dutch")
+    return code
+
+
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _NO_NAME = re.compile(r"[^a-z0-9]+")
 _MOST_LETTERS = 96

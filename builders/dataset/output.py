@@ -303,6 +303,7 @@ def _manifest(draft: Draft[Item], entries: tuple[SplitEntry, ...], flags: Counte
         builder=builder,
         sources=draft.sources or (itself,),
         redistributable=draft.publish_refusal is None,
+        language=draft.card.language,
         splits=entries,
         content_sha256=strict_json.sha256([entry.content_sha256 for entry in entries]),
         rejects=_counted(draft.reject_rules, Counter(reject.rule for reject in draft.rejects), "reject"),

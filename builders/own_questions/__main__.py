@@ -16,6 +16,7 @@ from builders.build_command import (
     Out,
     Overwrite,
     check_input,
+    checked_language,
     closing_lines,
     own_name,
     reject_lines,
@@ -57,6 +58,9 @@ def build(
             "it is known."
         ),
     ] = None,
+    language: Annotated[
+        str, typer.Option(help="Language of the questions, as an ISO 639 code: en, nl, kor.", callback=checked_language)
+    ] = "en",
     out: Out = None,
     dataset_version: DatasetVersion = None,
     overwrite: Overwrite = False,
@@ -71,7 +75,9 @@ def build(
         folder = target_folder(out, DATASETS_FOLDER / called, overwrite=overwrite)
         tables = questions.read(known.name, paths, mapped or [])
         stated = checked_licence(licence) or (known.licence if known.redistributable and not is_own else None)
-        draft = questions.draft(tables, source=known.name, name=called, licence=stated, mapped=mapped or [])
+        draft = questions.draft(
+            tables, source=known.name, name=called, licence=stated, mapped=mapped or [], language=language
+        )
         for table in tables:
             typer.echo(table.told, err=True)
         manifest = write_dataset(draft, folder, version=dataset_version, overwrite=overwrite)

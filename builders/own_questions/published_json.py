@@ -17,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NoReturn, TypeAlias, TypeVar
 
@@ -25,6 +26,7 @@ from biasboard.ground.plain_text import printable
 from biasboard.ground.strict_json import JsonValue, loads
 from builders.dataset.output import Rule
 from builders.dataset.own_csv import OwnRow, OwnTable, letters_of, plain_values, read_inputs
+from builders.own_questions import settings
 from schemas.documents.dataset import Reject
 from schemas.files.user_tables import json_lines
 
@@ -32,12 +34,6 @@ UNLIKE_PUBLISHED = Rule(name="unlike_published", description="has the fields and
 NO_TARGET = Rule(name="no_target", description="has one person, and no more, of a group that a stereotype is about")
 RULES = (UNLIKE_PUBLISHED, NO_TARGET)
 _OPTIONS = ("ans0", "ans1", "ans2")
-_SPELLINGS = {
-    **dict.fromkeys(("man", "men", "boy", "boys", "male"), "m"),
-    **dict.fromkeys(("woman", "women", "girl", "girls", "female"), "f"),
-    **dict.fromkeys(("transgender", "transgenderwomen", "transgendermen"), "trans"),
-}
-"""Spellings of a group that the files mix, as the script of the paper resolves them."""
 T = TypeVar("T", list[JsonValue], str, int)
 _Entry: TypeAlias = tuple[str, JsonValue]
 
@@ -226,7 +222,14 @@ def _target(people: Mapping[str, tuple[str, str]], groups: Mapping[str, str], *,
 
 
 def _group_key(group: str) -> str:
-    return _SPELLINGS.get(letters_of(group), letters_of(group))
+    return _spellings().get(letters_of(group), letters_of(group))
+
+
+@cache
+def _spellings() -> Mapping[str, str]:
+    """Return the group that each of its spellings means."""
+    groups: Mapping[str, Sequence[str]] = settings()["bbq"]["spellings"]
+    return {spelling: group for group, spellings in groups.items() for spelling in spellings}
 
 
 def _stereoset_values(where: str, entry: JsonValue) -> dict[str, str]:

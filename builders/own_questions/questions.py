@@ -61,15 +61,29 @@ def read(source: str, paths: Sequence[Path], mapped: Sequence[str]) -> list[OwnT
     """
     if (reader := _READERS.get(source)) is not None:
         return reader(paths, mapped)
-    columns = settings()[source].get("columns")
-    form = FORM if columns is None else Form(columns, _OF_PAIRS, "pairs of texts")
+    of_source = settings()[source]
+    form = FORM
+    if (columns := of_source.get("columns")) is not None:
+        # Without the others, such as a category, the items are as good.
+        needed = [((name,), f"{name} ({columns[name][0]})") for name in ("context", "id", *_PLACES) if name in columns]
+        form = Form(columns, needed, "rows")
     tables = read_tables(form, paths, mapped)
-    given = settings()[source].get("given", {})
-    rows_of = ((table, (row._replace(values={**given, **row.values}) for row in table.rows)) for table in tables)
-    return [table._replace(rows=tuple(rows)) for table, rows in rows_of]
+    return [table._replace(rows=tuple(_completed(row, of_source) for row in table.rows)) for table in tables]
 
 
-_OF_PAIRS = ((("option1",), "the stereotyping text"), (("option2",), "the other text"))
+def _completed(row: OwnRow, source: Mapping[str, Any]) -> OwnRow:
+    """Return a row with the values that its source gives all rows, and those that one of its values holds."""
+    values = {**source.get("given", {}), **row.values}
+    parts = source.get("parts")
+    held = values[parts["of"]].split(parts["between"]) if parts is not None else []
+    # A text of another form holds nothing, so that the row has no options and is rejected.
+    if parts is not None and len(held) >= len(parts["names"]):
+        values |= dict(zip(parts["names"], held, strict=False))
+        values |= {name: values[of] for name, of in parts["same"].items()}
+        values |= {name: spelt.get(values[name], values[name]) for name, spelt in parts["spelt"].items()}
+    return row._replace(values=values)
+
+
 _READERS = {"bbq": published_json.read_bbq, "stereoset": published_json.read_stereoset}
 FEW_OPTIONS = Rule(
     name="few_options", description=f"has two to {MOST_OPTIONS} options, which differ apart from case and spaces"
@@ -90,7 +104,13 @@ _ROLES = ("answer", "stereotyped", "antistereotyped", "neutral")
 
 
 def draft(
-    tables: Sequence[OwnTable], *, source: str, name: str, licence: str | None, mapped: Sequence[str]
+    tables: Sequence[OwnTable],
+    *,
+    source: str,
+    name: str,
+    licence: str | None,
+    mapped: Sequence[str],
+    language: str = "en",
 ) -> Draft[OwnQuestion]:
     """Build a draft of a researcher's questions.
 
@@ -100,6 +120,7 @@ def draft(
         name: Name of the dataset.
         licence: SPDX identifier of the licence of the questions, as the user states it; None if not known.
         mapped: Headings that the user named, which are recorded.
+        language: ISO 639 code of the language of the questions.
 
     Raises:
         ConfigError: no row is an item.
@@ -128,7 +149,7 @@ def draft(
         splits=(DraftSplit(config=settings()[source]["config"], split="test", item_shape="own_question", items=items),),
         rejects=tuple(rejects),
         reject_rules=(*(published_json.RULES if source in _READERS else (BROKEN_ROW,)), *RULES),
-        card=_card(tables, items, licence, settings()[source]),
+        card=replace(_card(tables, items, licence, settings()[source]), language=language),
     )
 
 

@@ -37,19 +37,31 @@ PAGES = BenchmarkPages(
         ),
     ),
     headlines=(
-        Headline(
-            "accuracy",
-            "Accuracy",
-            "The share of right answers. 1 is always right; guessing gets 1 divided by the number of options.",
-            "share of questions",
-            _OWN,
+        *(
+            headline._replace(config=config)
+            for config in (_OWN, "winogender")
+            for headline in (
+                Headline(
+                    "accuracy",
+                    "Accuracy",
+                    "The share of right answers. 1 is always right; guessing gets 1 divided by the number of options.",
+                    "share of questions",
+                ),
+                Headline(
+                    "worst_group_accuracy",
+                    "Worst-group accuracy",
+                    "The share of right answers for the group for which it is smallest.",
+                    "share of questions",
+                ),
+            )
         ),
         Headline(
-            "worst_group_accuracy",
-            "Worst-group accuracy",
-            "The share of right answers for the group for which it is smallest.",
-            "share of questions",
-            _OWN,
+            "accuracy_gap",
+            "Gap between pronouns",
+            "How much more often the model is right with one kind of pronoun than with another, of he, she and they. 0 "
+            "is even, and chance alone makes it positive.",
+            "difference of two shares",
+            "winogender",
         ),
         *(
             Headline(

@@ -127,7 +127,7 @@ def _folder_name(runs: Path, accepted: Path, model: str | None) -> str:
         return known.replace("/", "__")
     found = model_ids([runs])
     if not found:
-        why = "holds no results of a model" if runs.exists() else "does not exist"
+        why = "holds no results of a model" if runs.exists() else "no such folder"
         remedy = "make some with biasboard score MODEL, or name a model on the board with --model"
         raise ConfigError(f"{runs}: {why}; {remedy}")
     if len(found) > 1:

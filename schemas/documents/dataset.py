@@ -116,6 +116,9 @@ class RuleCount(Document):
     description: Text
 
 
+Language: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z]{2,3}$")]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest(Document):
     """The contents of a dataset folder and how it was built."""
@@ -153,6 +156,8 @@ class Manifest(Document):
     """Suites of configs; left out of the file if there are none."""
     files: tuple[FileEntry, ...] = ()
     """Further files with their hashes; left out of the file if there are none."""
+    language: Language = "en"
+    """Language of the texts, as an ISO 639 code; left out of the file for English."""
 
     @override
     def problems(self) -> Iterator[str]:

@@ -85,7 +85,7 @@ def finished_runs(path: Path) -> list[Path]:
     folder = path.parent if path.name == RESULT else path
     runs = [folder] if (folder / RESULT).is_file() else find_runs(folder)
     if not path.exists():
-        raise DataError(f"{path}: does not exist; name the folder of a finished run")
+        raise DataError(f"{path}: no such file or folder; name that of a finished run")
     if not runs:
         raise DataError(f"{path}: no {RESULT} here; name the folder of a finished run")
     return runs

@@ -41,15 +41,15 @@ class OwnQuestion(Item):
     condition: Text | None
     """What sets items of one kind apart, such as the polarity of the question; None if nothing does."""
     cluster: Text
-    """Name of the items that were made alike, such as from one template; they are drawn and resampled together."""
+    """Name of the items that were made alike, such as from one template; they are resampled together."""
     source_row: Text | None
     flags: tuple[Name, ...]
 
     @property
     @override
     def unit(self) -> str:
-        """The cluster."""
-        return self.cluster
+        """The cluster and the options: of a template with hundreds of items, a limit takes the few about the same."""
+        return "\n".join((self.cluster, *sorted(self.options)))
 
     @override
     def problems(self) -> Iterator[str]:
@@ -68,4 +68,4 @@ class OwnQuestion(Item):
             yield "stereotyped, antistereotyped: one of them is null; give both or none"
 
 
-SHAPE = ItemShape(row_type=OwnQuestion, unit_name="cluster")
+SHAPE = ItemShape(row_type=OwnQuestion, unit_name="set")

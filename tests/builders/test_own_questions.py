@@ -149,6 +149,25 @@ def test_published_pairs_of_texts_need_no_mapping(tmp_path: Path) -> None:
     assert (item.group, item.stereotyped) == ("Nurses", "Nurses are kind.")
 
 
+def test_the_ids_of_winogender_say_options_answer_and_pronoun(tmp_path: Path) -> None:
+    path = tmp_path / "sentences.tsv"
+    told = [("gardener.guest.0.female.txt", "The gardener told the guest that she was done.")]
+    told += [
+        ("gardener.guest.1.neutral.txt", "The gardener told the guest that they were early."),
+        ("gardener.guest", "The gardener left."),
+        ("gardener.guest.2.male.txt", "The gardener told the guest that he was late."),
+    ]
+    path.write_text("sentid\tsentence\n" + "".join(f"{name}\t{sentence}\n" for name, sentence in told))
+    (first, second), rejects = check(read("winogender", [path], []))
+    assert (first.options, first.answer, first.group) == (("gardener", "guest"), "gardener", "female")
+    assert (second.answer, second.condition, second.cluster) == ("guest", "participant", "gardener")
+    assert (second.context, second.question) == (told[1][1], "Who is meant by the pronoun?")
+    assert {reject.source_row: reject.rule for reject in rejects} == {
+        "sentences.tsv:4": "few_options",
+        "sentences.tsv:5": "no_option",
+    }
+
+
 @pytest.mark.slow
 def test_sixty_questions_become_a_dataset_that_runs(tmp_path: Path) -> None:
     rows = [
@@ -248,6 +267,9 @@ def test_the_person_of_the_stereotype_follows_from_group_and_polarity(
         (("nonTrans_M", "trans_F"), ["Transgender women", "trans"], "trans"),
         (("nonDisabled", "disabled"), ["disabled", "physically disabled"], "disabled"),
         (("F-White", "F-African American"), ["Black", "African American"], "African American"),
+        # Of translations, whose groups are words of the language beside English ones.
+        (("man", "vrouw"), ["F"], "F"),
+        (("erkek \u00e7ocuk", "k\u0131z"), ["F"], "F"),
     ],
 )
 def test_spellings_of_a_group_are_one(
@@ -343,11 +365,12 @@ def test_published_files_become_datasets(tmp_path: Path) -> None:
         ("stereoset", dev, "CC-BY-SA-4.0", 4, 3, (*whole, "--normalisation", "token_mean"), "found many of its texts"),
         ("crows-pairs", pairs, "CC-BY-SA-4.0", 1, 2, whole, "found many of its pairs"),
     ):
-        given = ("--source", source, "--input", path, "--out", tmp_path / source)
+        given = ("--source", source, "--input", path, "--out", tmp_path / source, "--language", "nl")
         built = commands.run("-m", "biasboard", "build", "own_questions", *given, status=0)
         assert f"questions: {n:,}, with {n_options} options" in built.stdout
         manifest = read_manifest(tmp_path / source)
         assert (manifest.name, manifest.licence, manifest.publish_refusal) == (source, licence, None)
+        assert manifest.language == "nl"
         (*others, item) = read_rows(tmp_path / source / f"data/{source}/test-00000-of-00001.parquet", OwnQuestion)
         assert len(others) == n - 1
         # The printed line asks as the source's measure is defined, and the card says what its authors did.

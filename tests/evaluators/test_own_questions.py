@@ -78,6 +78,15 @@ def measured(records: Sequence[Record]) -> dict[tuple[str, str | None], Metric]:
     return {(metric.name, metric.group.get("group")): metric for metric in metrics if {*metric.group} <= {"group"}}
 
 
+def test_a_limit_takes_the_questions_about_the_same_options_together_and_not_a_whole_template() -> None:
+    turned = replace(ITEM, item_id="bakery-2", options=ITEM.options[::-1], answer="The baker")
+    others = replace(ITEM, item_id="bakery-3", options=("The cook", "The florist", UNKNOWN), antistereotyped="The cook")
+    assert turned.unit == ITEM.unit != others.unit
+    assert replace(ITEM, cluster="shop").unit != ITEM.unit
+    # They are resampled with the whole template all the same.
+    assert {TASK.facts(one).cluster for one in (ITEM, turned, others)} == {"bakery"}
+
+
 def test_the_bias_scores_are_those_of_bbq_and_not_certain_at_their_end() -> None:
     # Disambiguated: 6 answers follow the stereotype, 2 contradict it, 1 is neutral: 2 * 6 / 8 - 1.
     disambiguated = [record(PRO, "pro")] * 4 + [record(PRO, "anti")] * 2

@@ -107,7 +107,7 @@ def test_what_cannot_be_submitted_is_named_and_nothing_is_written(places: Places
         # Before anything is looked at.
         assert f"error: {said}" in places.call("submit", places.root / "none", *options, status=1).stderr
     absent = places.call("submit", places.root / "none", *TOLD, status=1).stderr
-    assert "none: does not exist; name the folder of a finished run" in absent
+    assert "none: no such file or folder; name that of a finished run" in absent
     result = json.loads((places.run / "result.json").read_text())
     result["metrics"][0]["value"] = 0.123
     (places.run / "result.json").write_text(json.dumps(result))

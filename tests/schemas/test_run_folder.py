@@ -31,7 +31,7 @@ def test_runs_are_found_below_a_folder_but_not_in_hidden_ones_and_read_through_l
     (run.parent / ".unfinished").mkdir()
     examples.write_run(run.parent / ".unfinished")
     assert find_runs(run.parent) == finished_runs(run.parent) == finished_runs(run / "result.json") == [run]
-    with pytest.raises(DataError, match=r"does not exist; name the folder of a finished run"):
+    with pytest.raises(DataError, match=r"no such file or folder; name that of a finished run"):
         finished_runs(run.parent / "nowhere")
     blob = (run / "records.parquet").rename(tmp_path / "blob")
     (run / "records.parquet").symlink_to(blob)

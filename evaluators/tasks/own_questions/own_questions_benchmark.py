@@ -157,6 +157,7 @@ BENCHMARK = Benchmark(
         ),
         "crows-pairs": ("stereotype_rate", "stereotype_rate_stereo", "stereotype_rate_antistereo"),
         "stereoset": ("stereoset_icat", "stereoset_lms", "stereoset_ss"),
+        "winogender": ("accuracy", "worst_group_accuracy", "accuracy_gap"),
         "winoqueer": ("stereotype_rate",),
     },
     printed_groups=frozenset({"category", "group", "condition"}),
