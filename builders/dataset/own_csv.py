@@ -6,7 +6,7 @@ A file is CSV, JSON Lines or Parquet, which its content tells.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,6 +31,8 @@ class Form(NamedTuple):
     """Columns of which one is needed, with a phrase for them."""
     what: str
     """Noun in the plural for what a file holds, such as ``sentences``."""
+    of_lists: frozenset[str] = frozenset()
+    """Columns whose values may be lists; others are not found by a heading of lists."""
 
 
 _QUOTE = "put quotation marks around a value that holds the separator"
@@ -66,6 +68,8 @@ class OwnTable(NamedTuple):
     """Rows that cannot be read."""
     told: str
     """Which columns are taken for what, on one line."""
+    unread: tuple[str, ...] = ()
+    """Headings of the other columns."""
 
     def source(self, licence: str | None) -> Source:
         """Return the file as a source of a dataset, under a licence that the user states; None if not known."""
@@ -136,7 +140,7 @@ def _read(form: Form, path: Path, raw: bytes, mapped: Sequence[tuple[str, str]])
     name = path.name
     table = user_table(path, raw)
     heads = [" ".join(field.split()) for field in table.heads]
-    headings = _headings(form, heads, mapped, path)
+    headings = _headings(form, heads, mapped, path, table.lists)
     rows, rejects = _rows(table.records, heads, headings, name, table.wrong_bytes)
     if not rows and not rejects:
         raise DataError(f"--input {path}: has a header and no rows; add a row for each of your {form.what}")
@@ -147,10 +151,13 @@ def _read(form: Form, path: Path, raw: bytes, mapped: Sequence[tuple[str, str]])
         rows=tuple(rows),
         rejects=tuple(rejects),
         told=_told(name, table.form, heads, headings, len(rows) + len(rejects)),
+        unread=tuple(head for head in heads if head and head not in headings.values()),
     )
 
 
-def _headings(form: Form, heads: Sequence[str], mapped: Sequence[tuple[str, str]], path: Path) -> dict[str, str]:
+def _headings(
+    form: Form, heads: Sequence[str], mapped: Sequence[tuple[str, str]], path: Path, lists: Collection[str]
+) -> dict[str, str]:
     """Return the heading of each column that a file has.
 
     Raises:
@@ -161,7 +168,8 @@ def _headings(form: Form, heads: Sequence[str], mapped: Sequence[tuple[str, str]
     found = {}
     for column, spellings in form.columns.items():
         named = (by_key.get(_key(heading)) for name, heading in mapped if name == column)
-        head = next(filter(None, (*named, *map(loosely.get, spellings))), None)
+        known = [head for head in (*named, *map(loosely.get, spellings)) if head is not None]
+        head = next((head for head in known if column in form.of_lists or head not in lists), None)
         if head is not None:
             found[column] = head
     shown = listed([f"'{printable(head, most=40)}'" for head in heads if head], most=_MOST_SHOWN) or "none at all"
@@ -196,6 +204,9 @@ def _rows(
             continue
         while len(fields) > len(heads) and not fields[-1]:
             fields.pop()
+        # Spreadsheets leave out the ends of rows below empty headings.
+        if not any(missing := heads[len(fields) :]):
+            fields += missing
         fault = record.fault or fault_of(record._replace(fields=fields), len(heads), wrong_bytes)
         if fault is not None and not record.fault:
             fault += f"; {_QUOTE if len(fields) > len(heads) else _COMPLETE if len(fields) < len(heads) else SAVE_AS}"

@@ -80,6 +80,8 @@ def build(
         )
         for table in tables:
             typer.echo(table.told, err=True)
+            if (first := questions.first_number(table)) is not None:
+                typer.echo(f"{table.name}: answers are numbers of the options, counted from {first}", err=True)
         manifest = write_dataset(draft, folder, version=dataset_version, overwrite=overwrite)
     (split,) = draft.splits
     n_options = Counter(len(item.options) for item in split.items)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from biasboard.ground.errors import ConfigError
-from biasboard.ground.plain_text import printable
+from biasboard.ground.plain_text import listed, printable
 from builders.dataset.card import Annotation, Card, CardTable
 from builders.dataset.licences import UNKNOWN, licence_terms, publish_refusal
 from builders.dataset.output import Draft, DraftSplit, Rule
@@ -22,6 +25,7 @@ from schemas.items.own_question import MOST_OPTIONS, OwnQuestion
 _LETTERS = "abcdefgh"[:MOST_OPTIONS]
 _PLACES = tuple(f"option{number}" for number in range(1, MOST_OPTIONS + 1))
 _BETWEEN = "|"
+_MOST_NAMED = 4
 
 
 def _also_with_noun(*headings: str) -> tuple[str, ...]:
@@ -49,6 +53,7 @@ FORM = Form(
     },
     needed=((("options", *_PLACES), "the options (one column each, such as option_a, or one with | between them)"),),
     what="questions",
+    of_lists=frozenset({"options"}),
 )
 
 
@@ -68,6 +73,14 @@ def read(source: str, paths: Sequence[Path], mapped: Sequence[str]) -> list[OwnT
         needed = [((name,), f"{name} ({columns[name][0]})") for name in ("context", "id", *_PLACES) if name in columns]
         form = Form(columns, needed, "rows")
     tables = read_tables(form, paths, mapped)
+    for table in tables if columns is None else ():
+        # Of headings in another language the options may be found, and the questions dropped.
+        if table.unread and not table.headings.keys() & {"question", "context"}:
+            unread = listed([f"'{printable(head, most=40)}'" for head in table.unread], most=_MOST_NAMED)
+            raise ConfigError(
+                f"--input {table.name}: no column is read as the question or its context, and {unread} not at all; "
+                "name one with --map question=HEADING, or remove these columns if the options are whole texts"
+            )
     return [table._replace(rows=tuple(_completed(row, of_source) for row in table.rows)) for table in tables]
 
 
@@ -162,9 +175,10 @@ def check(tables: Sequence[OwnTable]) -> tuple[list[OwnQuestion], list[Reject]]:
     by_context = _have_clusters_of_contexts(tables)
     neutral = neutral_option(tables)
     first_of: dict[str, str] = {}
-    for row in (row for table in tables for row in table.rows):
+    numbered = [(row, first) for table in tables for first in [first_number(table)] for row in table.rows]
+    for row, first in numbered:
         try:
-            item = _item(row, neutral)
+            item = _item(row, neutral, first)
             wording = tuple(map(letters_of, (item.context or "", item.question or "", *sorted(item.options))))
             if wording in wordings:
                 raise RejectedError(REPEATED, f"repeats {wordings[wording]}")
@@ -217,11 +231,38 @@ def cluster_line(tables: Sequence[OwnTable], items: Sequence[OwnQuestion]) -> st
 
 
 def _options(values: Mapping[str, str]) -> list[str]:
-    listed = [option.strip() for option in values.get("options", "").split(_BETWEEN)]
-    return [option for option in (*listed, *(values.get(place, "") for place in _PLACES)) if option]
+    text = values.get("options", "")
+    if (given := _list_in(text)) is None:
+        given = [option.strip() for option in text.split(_BETWEEN)]
+    return [option for option in (*given, *(values.get(place, "") for place in _PLACES)) if option]
 
 
-def _item(row: OwnRow, neutral: str | None = None) -> OwnQuestion:
+def _list_in(text: str) -> list[str] | None:
+    """Return the texts of a list in JSON, or as Python prints it; None if a cell holds none."""
+    if not (text.startswith("[") and text.endswith("]")):
+        return None
+    for load in (json.loads, ast.literal_eval):
+        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            found = load(text)
+            if isinstance(found, list) and all(isinstance(one, str | int | float) for one in found):
+                return [" ".join(str(one).split()) for one in found]
+    return None
+
+
+def first_number(table: OwnTable) -> int | None:
+    """Return whether the answers of a file are numbers of options from 0 or from 1; None if that cannot be told.
+
+    It can if an answer is 0, or as large as the number of options, and none contradicts that.
+    """
+    given = [(row.values.get("answer", ""), len(_options(row.values))) for row in table.rows]
+    if not given or not all(answer.isdecimal() for answer, _ in given if answer):
+        return None
+    numbers = [(int(answer), n) for answer, n in given if answer]
+    has_zero, has_last = any(number == 0 for number, _ in numbers), any(number == n for number, n in numbers)
+    return None if has_zero == has_last else int(has_last)
+
+
+def _item(row: OwnRow, neutral: str | None = None, first: int | None = None) -> OwnQuestion:
     values = row.values
     options = _options(values)
     if not 2 <= len(options) <= MOST_OPTIONS:
@@ -229,6 +270,9 @@ def _item(row: OwnRow, neutral: str | None = None) -> OwnQuestion:
     if len({option.casefold() for option in options}) < len(options):
         raise RejectedError(FEW_OPTIONS, "has an option twice")
     given = {**values, "neutral": values.get("neutral") or neutral or ""}
+    answer = given.get("answer", "")
+    if first is not None and answer and answer not in options and 0 <= int(answer) - first < len(options):
+        given["answer"] = options[int(answer) - first]
     roles = {role: _option(role, given.get(role, ""), options) for role in _ROLES}
     _complete_sides(roles, options)
     return OwnQuestion(
@@ -249,7 +293,7 @@ def _item(row: OwnRow, neutral: str | None = None) -> OwnQuestion:
 def _option(role: str, text: str, options: Sequence[str]) -> str | None:
     """Return the option that a cell names by its text or its letter; None for an empty cell.
 
-    Numbers are refused: some files count from 0 and others from 1.
+    Numbers are refused where the file does not tell whether it counts from 0 or from 1.
     """
     if not text:
         return None

@@ -260,6 +260,12 @@ def is_nested(kind: pa.DataType) -> bool:
     return bool(pa.types.is_nested(kind))
 
 
+def is_plain_list(kind: pa.DataType) -> bool:
+    """Return True for lists of texts or numbers."""
+    lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    return any(is_list(kind) for is_list in lists) and not is_nested(kind.value_type)
+
+
 def _check_rows(path: Path, file: pq.ParquetFile) -> None:
     n_rows = file.metadata.num_rows
     if n_rows > MOST_ROWS:

@@ -1,4 +1,4 @@
-"""Reads a table of a user: CSV, JSON Lines or Parquet, which its content tells.
+"""Reads a table of a user: CSV, JSON Lines, a JSON array of objects or Parquet, which its content tells.
 
 A line that is not CSV is a record with its fault, and does not stop reading.
 """
@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from biasboard.ground.errors import DataError
 from biasboard.ground.files import check_readable
@@ -32,6 +32,7 @@ _MOST_OF_LINE = 16 << 20
 """Maximum size of a line of JSON, whose values take twenty times as much memory."""
 _BYTE_ORDER_MARK = "\ufeff"
 _PARQUET = b"PAR1"
+_ARRAY = re.compile(rb"\[\s*\{")
 _WIDE = (b"\xff\xfe", b"\xfe\xff")
 _QUOTED = re.compile(r'"[^"]*"')
 _EXCEL_SEPARATOR = re.compile(r"\ufeff?\"?sep=([,;\t])\"?\r?\n")
@@ -98,6 +99,8 @@ class UserTable(NamedTuple):
     """How it is written, such as ``separated by commas``."""
     wrong_bytes: Mapping[int, str] = {}
     """First byte that is not UTF-8 in each line that has one, by line number."""
+    lists: frozenset[str] = frozenset()
+    """Columns whose values are lists of texts or numbers, which are written as JSON."""
 
 
 def user_table(path: Path, raw: bytes) -> UserTable:
@@ -117,10 +120,14 @@ def user_table(path: Path, raw: bytes) -> UserTable:
 
 def _table(path: Path, raw: bytes) -> UserTable:
     if raw.startswith(_PARQUET):
-        return UserTable(*_parquet_records(path, raw), "Parquet")
-    # No CSV file begins with an object.
-    if raw[:1_000].removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
-        return UserTable(*_json_records(path, raw), "JSON Lines")
+        heads, rows, lists = _parquet_records(path, raw)
+        return UserTable(heads, rows, "Parquet", lists=lists)
+    # No CSV file begins with an object, and none with a list of them.
+    begins = raw[:1_000].removeprefix(b"\xef\xbb\xbf").lstrip()
+    if begins.startswith(b"{") or _ARRAY.match(begins):
+        is_array = not begins.startswith(b"{")
+        heads, records, lists = _json_records(path, _array_entries(path, raw) if is_array else json_lines(raw))
+        return UserTable(heads, records, "a JSON array" if is_array else "JSON Lines", lists=lists)
     if raw.startswith(_WIDE):
         raise DataError(f"--input {path}: is UTF-16; {SAVE_AS}")
     if raw.startswith(b"PK\x03\x04"):
@@ -204,17 +211,31 @@ def json_lines(raw: bytes) -> Iterator[tuple[int, JsonValue, str | None]]:
             yield number, None, str(error).removeprefix(f"{where}: ")
 
 
-def _json_records(path: Path, raw: bytes) -> tuple[list[str], Iterator[CsvRecord]]:
-    """Return the objects on the lines of a file, with a column for each key; a missing value is empty.
+def _array_entries(path: Path, raw: bytes) -> Iterator[tuple[int, JsonValue, str | None]]:
+    """Yield number and value of each entry of a JSON array, as :func:`json_lines` does of each line."""
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"--input {path}: byte {raw[error.start]:#04x} is not UTF-8; save it as UTF-8") from error
+    entries = loads(text, where=f"--input {path}", remedy="give the file as it was published")
+    yield from ((number, entry, None) for number, entry in enumerate(cast(list[JsonValue], entries), start=1))
 
-    Keys whose values are lists or objects in some row are left out.
+
+def _json_records(
+    path: Path, entries: Iterable[tuple[int, JsonValue, str | None]]
+) -> tuple[list[str], Iterator[CsvRecord], frozenset[str]]:
+    """Return the objects of a file, with a column for each key, and which columns hold lists.
+
+    A missing value is empty. Keys whose values are objects, or lists of more than texts and numbers, are left out.
     """
     rows: list[tuple[int, dict[str, JsonValue], str | None]] = []
     heads: dict[str, None] = {}
     nested: set[str] = set()
-    for number, value, fault in json_lines(raw):
+    lists: set[str] = set()
+    for number, value, fault in entries:
         entry = value if isinstance(value, dict) else {}
-        nested.update(key for key, of_key in entry.items() if isinstance(of_key, dict | list))
+        nested.update(key for key, of_key in entry.items() if _is_nested(of_key))
+        lists.update(key for key, of_key in entry.items() if isinstance(of_key, list))
         heads.update(dict.fromkeys(entry))
         rows.append((number, {key: of_key for key, of_key in entry.items() if key not in nested}, fault))
         if not isinstance(value, dict) and fault is None:
@@ -225,28 +246,36 @@ def _json_records(path: Path, raw: bytes) -> tuple[list[str], Iterator[CsvRecord
                 "leave names or rows out"
             )
     kept = [head for head in heads if head not in nested]
-    return kept, (
+    records = (
         CsvRecord(number, number, [] if fault else [_text(entry.get(head)) for head in kept], fault)
         for number, entry, fault in rows
     )
+    return kept, records, frozenset(lists - nested)
 
 
-def _parquet_records(path: Path, raw: bytes) -> tuple[list[str], Iterator[CsvRecord]]:
-    """Return the rows of a Parquet file, counted from 1; columns of lists and structures are left out.
+def _is_nested(value: JsonValue) -> bool:
+    return isinstance(value, dict) or (isinstance(value, list) and any(isinstance(one, dict | list) for one in value))
 
-    Labels that the library datasets stores as numbers are given by the names in the metadata of the file.
+
+def _parquet_records(path: Path, raw: bytes) -> tuple[list[str], Iterator[CsvRecord], frozenset[str]]:
+    """Return the rows of a Parquet file, counted from 1, and which columns hold lists.
+
+    Columns of structures, and of lists of more than texts and numbers, are left out. Labels that the library datasets
+    stores as numbers are given by the names in the metadata of the file.
     """
     # Imported here because other files need no pyarrow.
     from schemas.files import arrow_files
 
     schema = arrow_files.foreign_schema(path, raw)
-    heads = [field.name for field in schema if not arrow_files.is_nested(field.type)]
+    plain_lists = {field.name for field in schema if arrow_files.is_plain_list(field.type)}
+    heads = [field.name for field in schema if not arrow_files.is_nested(field.type) or field.name in plain_lists]
     names = label_names(schema.metadata)
     of_columns = [names.get(head, ()) for head in heads]
     rows = arrow_files.foreign_rows(path, heads, raw)
-    return heads, (
+    records = (
         CsvRecord(number, number, [*map(_named, row, of_columns)], None) for number, row in enumerate(rows, start=1)
     )
+    return heads, records, frozenset(plain_lists)
 
 
 def label_names(metadata: Mapping[bytes, bytes] | None) -> dict[str, Sequence[str]]:
@@ -266,6 +295,8 @@ def _named(value: object, names: Sequence[str]) -> str:
 
 
 def _text(value: object) -> str:
+    if isinstance(value, list):
+        return json.dumps(value, ensure_ascii=False)
     if value is None or value != value:
         return ""
     # pandas makes floats of whole numbers in a column that lacks one.

@@ -149,6 +149,49 @@ def test_published_pairs_of_texts_need_no_mapping(tmp_path: Path) -> None:
     assert (item.group, item.stereotyped) == ("Nurses", "Nurses are kind.")
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "answers"),
+    [
+        # As the Hub has multiple choice: a list of options, and the number of the right one.
+        (
+            "a.json",
+            '[{"question": "Q", "options": ["x", "y"], "answer": 0}, {"question": "R", "options": ["x", "y"]}]',
+            "x",
+        ),
+        ("b.jsonl", '{"question": "Q", "choices": ["x", "y"], "answer": 2}', "y"),
+        ("c.csv", 'question,options,answer\nQ,"[""x"", ""y""]",1\nR,"[\'x\', \'y\']",0', "yx"),
+        ("d.csv", "question,options,answer\nQ,x|y,1\nR,x|y,2", "xy"),
+        # Neither 0 nor the number of options is there, or both: it could be either.
+        ("e.csv", "question,options,answer\nQ,x|y|z,1", None),
+        ("f.csv", "question,options,answer\nQ,x|y,0\nR,x|y,2", None),
+        # Options that are numbers are named by themselves.
+        ("g.csv", "question,options,answer\nQ,1|2,2\nR,2|1,2", "22"),
+    ],
+)
+def test_lists_of_options_and_numbers_of_answers_are_read_if_they_can_be_told(
+    tmp_path: Path, name: str, text: str, answers: str | None
+) -> None:
+    (path := tmp_path / name).write_text(text, encoding="utf-8")
+    items, rejects = check(read("csv", [path], []))
+    if answers is None:
+        assert not items
+        assert {reject.rule for reject in rejects} == {"no_option"}
+        return
+    assert not rejects
+    assert "".join(item.answer or "" for item in items) == answers
+
+
+def test_questions_under_a_heading_that_is_not_known_are_not_dropped(tmp_path: Path) -> None:
+    (path := tmp_path / "fragen.csv").write_text("Frage,A,B,Antwort\nWer?,Anna,Bernd,A\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="no column is read as the question or its context, and 'Frage', 'Antwort'"):
+        read("csv", [path], [])
+    ((item,), _) = check(read("csv", [path], ["question=Frage", "answer=Antwort"]))
+    assert (item.question, item.answer) == ("Wer?", "Anna")
+    # A spreadsheet leaves out the ends of rows below empty headings.
+    path.write_text("question,A,B,,\nWho?,Anna,Bernd\n", encoding="utf-8")
+    assert [item.options for item in check(read("csv", [path], []))[0]] == [("Anna", "Bernd")]
+
+
 def test_the_ids_of_winogender_say_options_answer_and_pronoun(tmp_path: Path) -> None:
     path = tmp_path / "sentences.tsv"
     told = [("gardener.guest.0.female.txt", "The gardener told the guest that she was done.")]

@@ -147,7 +147,9 @@ WRONG_OPTIONS: dict[str, Row] = {
         lambda path: holding("a")(path / "a"),
         "--out INPUT: holds files but no dataset.json",
     ),
-    "generated of no run": Row([*SYNTHBIAS, "--source", "generated", "--input", "INPUT"], says="no such file or folder"),
+    "generated of no run": Row(
+        [*SYNTHBIAS, "--source", "generated", "--input", "INPUT"], says="no such file or folder"
+    ),
     "a limit of a round": Row(
         [*SYNTHBIAS, "generate", "--model", "m", "--backend", "openai", "--limit", "3"],
         says="--limit: generate itself chooses",
