@@ -254,10 +254,10 @@ def first_number(table: OwnTable) -> int | None:
 
     It can if an answer is 0, or as large as the number of options, and none contradicts that.
     """
-    given = [(row.values.get("answer", ""), len(_options(row.values))) for row in table.rows]
-    if not given or not all(answer.isdecimal() for answer, _ in given if answer):
+    rows = [row.values for row in table.rows if row.values.get("answer")]
+    if not all(values["answer"].isdecimal() for values in rows):
         return None
-    numbers = [(int(answer), n) for answer, n in given if answer]
+    numbers = [(int(values["answer"]), len(_options(values))) for values in rows]
     has_zero, has_last = any(number == 0 for number, _ in numbers), any(number == n for number, n in numbers)
     return None if has_zero == has_last else int(has_last)
 
