@@ -178,8 +178,11 @@ def _headings(
     for columns, phrase in form.needed:
         if not found.keys() & {*columns}:
             one = "it" if len(columns) == 1 else "one"
+            if not found:
+                shown += ": is that the first row? Then add a header line, or"
             raise DataError(
-                f"--input {path}: has no column for {phrase}, but {shown}; name {one}: --map {columns[0]}=COLUMN"
+                f"--input {path}: has no column for {phrase}, but {shown}{'' if not found else ';'} name {one}: --map "
+                f"{columns[0]}=COLUMN"
             )
     for column, head in found.items():
         if heads.count(head) > 1:
