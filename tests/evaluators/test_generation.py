@@ -17,6 +17,7 @@ import pytest
 from evaluators.backend import GenerateRequest, Sent
 from evaluators.backend_options import BackendOptions
 from evaluators.backends.transformers import decoding
+from evaluators.backends.transformers.option_scoring import state_name
 from evaluators.backends.transformers.transformers_backend import TransformersBackend, open_backend
 from tests.commands import run
 from tests.evaluators.asking import all_answers_of, answers_of
@@ -108,7 +109,7 @@ def test_too_little_memory_halves_what_runs_side_by_side(tiny_llama: Path) -> No
     def small_card(_module: Any, _given: Any, named: dict[str, Any]) -> None:
         nonlocal widest
         rows, columns = named["input_ids"].shape
-        kept = named.get("past_key_values")
+        kept = named.get(state_name(backend.network))
         if rows * (columns + (0 if kept is None else kept.get_seq_length())) > 200:
             raise torch.OutOfMemoryError("this card holds 200 tokens")
         widest = max(widest, rows)

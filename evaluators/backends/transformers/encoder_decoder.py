@@ -18,7 +18,14 @@ from biasboard.ground.errors import import_extra
 from evaluators.backend import Answers, ChoiceRequest, Events, GenerateRequest, Request, Response, Sent, ask_in_batches
 from evaluators.backends.transformers.decoding import UnfinishedText, Vocabulary, end_tokens, next_tokens
 from evaluators.backends.transformers.load import OUT_OF_MEMORY, context_tokens_of, in_halves, n_embedded
-from evaluators.backends.transformers.option_scoring import WantedToken, batches_of, padded, wanted_logprobs
+from evaluators.backends.transformers.option_scoring import (
+    WantedToken,
+    batches_of,
+    padded,
+    state_name,
+    state_of,
+    wanted_logprobs,
+)
 from evaluators.models.tokenizer import ModelTokenizer, TokenRows, encode, n_common_tokens, unknown_token
 
 if TYPE_CHECKING:
@@ -189,10 +196,10 @@ class EncoderDecoder:
                 encoder_outputs=(states,),
                 attention_mask=mask,
                 decoder_input_ids=torch.tensor([draft.ids[-1:]], device=device),
-                past_key_values=past,
                 use_cache=True,
+                **{state_name(self.network): past},
             )
-            past, logits = output.past_key_values, output.logits[:, -1]
+            past, logits = state_of(output), output.logits[:, -1]
             token = next_tokens(vocabulary.masked(logits), [draft])[0]
             draft.take(token)
             if token is not None and draft.request.with_logprob:

@@ -23,7 +23,15 @@ from biasboard.ground.errors import import_extra
 from biasboard.ground.plain_text import one_line
 from evaluators.backends.transformers.decoding import UnfinishedText, Vocabulary, next_tokens
 from evaluators.backends.transformers.load import precision_of
-from evaluators.backends.transformers.option_scoring import last_position_only, obstacle, output_layer_at, padded
+from evaluators.backends.transformers.option_scoring import (
+    STATES,
+    last_position_only,
+    obstacle,
+    output_layer_at,
+    padded,
+    state_name,
+    state_of,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -86,8 +94,8 @@ class Slots:
                 input_ids=torch.tensor([[draft.generated[-1]] for draft in self.drafts], device=device),
                 position_ids=lengths[:, None],
                 attention_mask=(torch.arange(width, device=device)[None] <= lengths[:, None]).long(),
-                past_key_values=import_extra("transformers.cache_utils", "hf").Cache(layers=layers),
                 use_cache=True,
+                **{state_name(self.network): import_extra("transformers.cache_utils", "hf").Cache(layers=layers)},
             )
             logits: Tensor = output.logits[:, -1]
         # Only now, so that a forward pass that fails leaves the rows as they were.
@@ -135,7 +143,7 @@ def prefill(network: PreTrainedModel, texts: Sequence[Sequence[int]]) -> tuple[T
     columns = torch.tensor([len(text) - 1 for text in texts], device=device)
     with torch.inference_mode(), output_layer_at(network, rows, columns, tuple(ids.shape)) as logits_at:
         output = network(input_ids=ids, use_cache=True)
-        return logits_at(output.logits), output.past_key_values
+        return logits_at(output.logits), state_of(output)
 
 
 # Cached: a new class for each generated token is garbage that only the cyclic collector removes.
@@ -172,8 +180,6 @@ def _layer_class() -> Any:
     return SlotLayer
 
 
-_STATES = ("past_key_values", "cache_params")
-"""Names under which models return their state, such as the keys and values of earlier tokens."""
 _N_COMPARED_TOKENS = 16
 _TOLERANCES = {"float32": 1e-3, "float16": 0.02, "bfloat16": 0.15}
 """Tolerated mean difference in nats between log-probabilities of the most probable tokens, by precision. It allows for
@@ -210,8 +216,9 @@ class SingleDecoder:
         input_ids = torch.tensor([ids[-1:] if kept else list(ids)], device=self.network.device)
         with last_position_only(self.network):
             output = self.network(input_ids=input_ids, use_cache=True, **kept)
-        states = {name: getattr(output, name, None) for name in _STATES}
-        return output.logits[0, -1], {name: state for name, state in states.items() if state is not None}
+        states = ((name, getattr(output, name, None)) for name in STATES)
+        # The first only: a later version gives one state under several names.
+        return output.logits[0, -1], dict(next(((pair,) for pair in states if pair[1] is not None), ()))
 
     def _state_is_sound(self, ids: Sequence[int], kept: dict[str, Any]) -> bool:
         if not kept:

@@ -29,6 +29,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -767,7 +768,7 @@ class PackedScorer:
                 "input_ids": padded([tree.tokens for tree, _ in rows], device),
                 "position_ids": padded([tree.depths for tree, _ in rows], device),
                 "attention_mask": mask,
-                "past_key_values": _prefix_cache(prefix, len(rows)),
+                state_name(self.network): _prefix_cache(prefix, len(rows)),
                 "use_cache": prefix is not None,
             }
             values = wanted_logprobs(self.network, arguments, [*wanted], whole_last_layer=False)
@@ -794,10 +795,33 @@ class PackedScorer:
             input_ids = torch.tensor([list(ids)], device=self.network.device)
             # Skip the output layer, which can cost as much as all others together.
             with last_position_only(self.network):
-                cache = self.network(input_ids=input_ids, use_cache=True).past_key_values
+                cache = state_of(self.network(input_ids=input_ids, use_cache=True))
             self._prefix = [(layer.keys, layer.values) for layer in cache.layers]
             self._prefix_ids = tuple(ids)
         return self._prefix
+
+
+STATES = ("cache", "past_key_values", "cache_params")
+"""Names under which models take and return their state, such as the keys and values of earlier tokens.
+
+The first is that of transformers from 5.24 on, which takes the others with a warning.
+"""
+
+
+def state_name(network: PreTrainedModel) -> str:
+    """Return the name under which a model takes the keys and values of earlier tokens."""
+    return STATES[0] if STATES[0] in _parameters_of(type(network).forward) else STATES[1]
+
+
+@cache
+def _parameters_of(function: Callable[..., Any]) -> frozenset[str]:
+    return frozenset(inspect.signature(function).parameters)
+
+
+def state_of(output: Any) -> Any:
+    """Return the keys and values that a model returns."""
+    found = getattr(output, STATES[0], None)
+    return output.past_key_values if found is None else found
 
 
 def _packed(
