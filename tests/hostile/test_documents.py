@@ -95,7 +95,8 @@ def test_a_split_names_one_file_of_its_folder() -> None:
     ],
 )
 def test_what_is_offered_can_be_seen_and_told_apart(options: tuple[str, ...], said: str | None) -> None:
-    empty = ("context", "answer", "stereotyped", "antistereotyped", "neutral", "category", "group", "source_row")
+    roles = ("answer", "stereotyped", "antistereotyped", "neutral")
+    empty = ("context", *roles, "category", "group", "condition", "source_row")
     of_all = dict.fromkeys(empty)
     item = OwnQuestion(item_id="a", question="Who?", options=options, cluster="a", flags=(), **of_all)
     found = [*contract.problems_of(item)]
