@@ -178,11 +178,11 @@ def _headings(
     for columns, phrase in form.needed:
         if not found.keys() & {*columns}:
             one = "it" if len(columns) == 1 else "one"
-            if not found:
-                shown += ": is that the first row? Then add a header line, or"
+            # Nothing may be a heading because the first row is one of values.
+            or_header = "" if found else ", or add a header line if that is the first row"
             raise DataError(
-                f"--input {path}: has no column for {phrase}, but {shown}{'' if not found else ';'} name {one}: --map "
-                f"{columns[0]}=COLUMN"
+                f"--input {path}: has no column for {phrase}, but {shown}; "
+                f"name {one}: --map {columns[0]}=COLUMN{or_header}"
             )
     for column, head in found.items():
         if heads.count(head) > 1:
