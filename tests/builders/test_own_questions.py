@@ -424,6 +424,7 @@ def test_published_files_become_datasets(tmp_path: Path) -> None:
         assert limit in card
         assert "Mechanical Turk" in card
         assert "Only their writer" not in card
+        assert "No human has validated" not in card
     assert item.condition == "antistereo"
     assert (item.question, item.category, item.group) == (None, "profession", None)
     assert (item.stereotyped, item.antistereotyped) == item.options
