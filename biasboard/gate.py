@@ -19,7 +19,7 @@ _PANEL = "Gate"
 _FEWEST = 30
 """Number of units from which an interval is trusted: those of fewer are often too narrow."""
 _ROUNDING = 1e-12
-_LIMITED, _EARLIER, _USELESS = _ALLOWED = ("limited", "earlier", "useless")
+_LIMITED, EARLIER, _USELESS = _ALLOWED = ("limited", "earlier", "useless")
 """What does not decide unless the user allows it."""
 _LETS_USELESS = f"what a coin gets too says nothing, unless --allow {_USELESS} lets it decide"
 _NOT_MEASURED = "nothing was measured"
@@ -53,7 +53,7 @@ class GateChoice:
     point: bool | None = option("Let the value decide and not the far end of its interval.", panel=_PANEL)
     allow: tuple[str, ...] | None = option(
         f"What may decide all the same, separated by commas: {_LIMITED} (runs that asked only some items, and measures "
-        f"of fewer than {_FEWEST} units), {_EARLIER} (an endpoint's answers of earlier calls), {_USELESS} (values of a "
+        f"of fewer than {_FEWEST} units), {EARLIER} (an endpoint's answers of earlier calls), {_USELESS} (values of a "
         "model that is not shown to beat a useless predictor, which is even too).",
         panel=_PANEL,
         read=names_in,
@@ -196,15 +196,15 @@ def outcomes(
         limits: The limits.
         choice: The user's choices.
         benchmarks: The benchmarks that were asked; a gate on one without values does not pass.
-        earlier: How many answers of an endpoint are from earlier calls; None if there are none.
+        earlier: Why answers of an endpoint may be of several models; None if they are not.
     """
     for outcome in _outcomes(summary, limits, choice, benchmarks):
         if earlier is None:
             yield outcome
-        elif choice.allows(_EARLIER):
+        elif choice.allows(EARLIER):
             yield replace(outcome, warnings=(*outcome.warnings, earlier))
         else:
-            remedy = f"ask again with a new folder for --out, or add --allow {_EARLIER} if it is the same model"
+            remedy = f"ask again with a new folder for --out, or add --allow {EARLIER} if it is the same model"
             # Also of a gate that fails for another reason: nobody should have to try once for each.
             reason = "; ".join(filter(None, (outcome.reason, earlier, remedy)))
             yield replace(outcome, passed=False, reason=reason, decided_by=None)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from biasboard.building import build_if_missing
-from biasboard.gate import GateChoice, Limit, check_asked, limits_of, outcome_lines, outcomes
+from biasboard.gate import EARLIER, GateChoice, Limit, check_asked, limits_of, outcome_lines, outcomes
 from biasboard.ground.command_line import ANSWERS_KEPT, EXIT_GATE, one_line_errors
 from biasboard.ground.errors import ConfigError, DataError, RunError
 from biasboard.ground.memory import machine_memory
@@ -252,9 +252,9 @@ def score_model(model: str, choice: ScoreChoice, options: BackendOptions, gates:
     planned = plans_of(model, choice, options)
     for line in planned.notes:
         note(line)
-    asked = _measures_of(planned)
+    asked = {} if gates == GateChoice() else _measures_of(planned)
     check_asked(limits, gates, _benchmarks(choice), asked)
-    if gates != GateChoice() and not gates.allows("earlier"):
+    if asked and not gates.allows(EARLIER):
         _check_new(planned, choice)
     if choice.against is not None and (why_not := _why_not_comparable(planned, choice)) is not None:
         if gates.max_worse is not None:
@@ -305,7 +305,7 @@ def _check_new(planned: Plans, choice: ScoreChoice) -> None:
     Raises:
         ConfigError: there are such answers.
     """
-    if not planned.backend.is_remote or not any(choice.out.glob(f"*/{planned.backend.model.id.replace('/', '__')}")):
+    if not planned.backend.is_remote or not _has_runs(choice, planned.backend.model.id):
         return
     estimates = planned.estimate(root=choice.out, probed=True)
     if n_answered := sum(one.n_answered or 0 for one in estimates):
@@ -315,6 +315,13 @@ def _check_new(planned: Plans, choice: ScoreChoice) -> None:
             "by now, so that no gate could be decided; give a new --name or a new folder for --out, or add --allow "
             "earlier if it is the same model"
         )
+
+
+def _has_runs(choice: ScoreChoice, model_id: str) -> bool:
+    # Imported here, because local models need none of it.
+    from leaderboard.commands.comparable_results import model_folders
+
+    return model_id.replace("/", "__") in model_folders(choice.out)
 
 
 def _of_earlier(backend: Backend, finished: Sequence[Finished]) -> str | None:
@@ -351,7 +358,7 @@ def plans_of(model: str, choice: ScoreChoice, options: BackendOptions, *, outlin
     """
     against = _against(choice)
     # Only an endpoint's name says whose answers are stored: an outline of local weights has no hash of them.
-    is_known = options.base_url is not None and any(choice.out.glob(f"*/{(options.name or model).replace('/', '__')}"))
+    is_known = options.base_url is not None and _has_runs(choice, options.name or model)
     study = Study(
         datasets=tuple(_dataset_folders(choice)),
         prompts=choice.prompts,

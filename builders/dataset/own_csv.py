@@ -1,6 +1,6 @@
 """Reads a researcher's files: finds form, separator and columns, and keeps each row that is broken as a reject.
 
-A file is CSV, JSON Lines or Parquet, which its content tells.
+A file is CSV, JSON Lines, a JSON array of objects or Parquet, which its content tells.
 """
 
 from __future__ import annotations
