@@ -218,12 +218,19 @@ def score_command(
     report = scored.report
     new = tuple(line for line in report.notes if line not in scored.told)
     refused = refusal_lines((run.folder, run.result) for run in scored.runs)
-    print("\n".join([*summary_lines(replace(report, notes=new)), *refused, *_next(choice, report)]))
+    lines = [*summary_lines(replace(report, notes=new)), *refused, *_cost(scored.runs), *_next(choice, report)]
+    print("\n".join(lines))
     if report.gates:
         print("\n".join(outcome_lines(report.gates)), file=sys.stderr)
     if report.passed or not report.gates:
         return Printed(report, error=_none_read(scored.runs))
     return Printed(report, EXIT_GATE)
+
+
+def _cost(finished: Sequence[Finished]) -> Iterator[str]:
+    """Yield what the answers cost, where the prices are known."""
+    if costs := [cost for run in finished if (cost := run.result.usage.cost_usd) is not None]:
+        yield f"the answers cost US$ {sum(costs):.4f} by the prices given, those of earlier calls included"
 
 
 def _none_read(finished: Sequence[Finished]) -> RunError | None:

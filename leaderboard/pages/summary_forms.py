@@ -59,7 +59,8 @@ def missing_text(benchmark: BenchmarkSummary) -> str:
     """Return how many items have no score and why, and the groups that have most of them."""
     kinds = {"refused": benchmark.n_refused, "unread": benchmark.n_unparsed, "failed": benchmark.n_failed}
     why = ", ".join(f"{n:,} {kind}" for kind, n in kinds.items() if n)
-    text = f"{benchmark.n_missing:,} of {benchmark.n_items:,} items have no score ({why})"
+    share = 100 * benchmark.n_missing / benchmark.n_items
+    text = f"{benchmark.n_missing:,} of {benchmark.n_items:,} items ({share:.0f} %) have no score: {why}"
     if benchmark.n_missing == benchmark.n_items:
         return text
     if most := groups_apart(benchmark)[:_MOST_GROUPS]:

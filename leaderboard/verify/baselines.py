@@ -46,8 +46,8 @@ _KNOWN: dict[str, JsonValue] = {}
 def can_be_answered(entry: Entry) -> bool:
     """Return True if baselines would get the same requests in a run on the dataset as the records of a result hold."""
     result, signature = entry.result, entry.result.signature
-    # The answer key of such a result has compared its items and requests with those of the dataset.
-    is_as_asked = entry.match.extent == "whole" and has_known_requests(signature)
+    # The answer key of such a result has compared its items and requests with those of the dataset, be they few or all.
+    is_as_asked = entry.match.extent != "unknown" and has_known_requests(signature)
     has_texts = result.withheld is None and not entry.examples.hides_prompts
     # Behind a chat template an option lacks the byte of its space.
     has_all_bytes = signature.normalisation != "byte_mean" or result.model.chat_template_sha256 is None

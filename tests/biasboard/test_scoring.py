@@ -88,12 +88,15 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_chat_is_asked_in_words_and_a_model_that_is_compared_with_it_is_asked_so_too(
     datasets: Path, endpoint: FakeEndpoint, model: Path, tmp_path: Path
 ) -> None:
-    of_chat = ("--name", "acme/chat", "--base-url", endpoint.url, "--quick")
+    prices = tmp_path / "prices.toml"
+    prices.write_text("['*']\ninput = 1.0\noutput = 2.0\n", encoding="utf-8")
+    of_chat = ("--name", "acme/chat", "--base-url", endpoint.url, "--quick", "--prices", prices)
     asked = command(datasets, tmp_path / "runs", MODEL, *of_chat)
     found = summary(*asked)
     assert "mcq2-generate-v1, because intrinsic-v1 needs option_logprobs" in " ".join(found.notes)
     (of_benchmark,) = found.benchmarks
     assert (of_benchmark.benchmark, found.is_whole, of_benchmark.rank) == (BENCHMARK, False, None)
+    assert all(measure.useless is not None for measure in of_benchmark.measures), "on the items of --quick"
     n_before = endpoint.n_received
     gate = (*asked, "--max-missing", "1")
     refused = run(*gate, "--allow", "limited", status=EXIT_ERROR, OPENAI_API_KEY="none")
@@ -103,6 +106,12 @@ def test_a_chat_is_asked_in_words_and_a_model_that_is_compared_with_it_is_asked_
     assert "96 of 96 answers are from earlier calls, and the endpoint may serve another model by now" in again.stderr
     for measure in of_benchmark.measures:
         assert measure.label in again.stdout
+    results = [read_run(path.parent).result for path in (tmp_path / "runs").rglob("result.json")]
+    costs = [result.usage.cost_usd for result in results]
+    assert None not in costs
+    cost = sum(filter(None, costs))
+    assert cost > 0
+    assert f"the answers cost US$ {cost:.4f} by the prices given" in again.stdout
     other = command(datasets, tmp_path / "runs", model, "--name", "acme/tiny", "--quick", "--against", "chat")
     compared = summary(*other, status=None)
     assert "mcq2-generate-v1, by which acme/chat was asked" in " ".join(compared.notes)

@@ -270,7 +270,6 @@ def after_a_chat_template(entry: Entry) -> Entry:
 
 
 CHANGES: dict[str, Callable[[Entry], Entry]] = {
-    "another part of the dataset": lambda entry: replace(entry, match=Match("slice", "limited")),
     "an unknown dataset": lambda entry: replace(entry, match=Match("unknown", "no key")),
     "withheld texts": lambda entry: replace(entry, result=replace(entry.result, withheld=WITHHELD)),
     "hidden prompts": lambda entry: replace(entry, examples=Examples((), hides_prompts=True)),
@@ -280,19 +279,19 @@ CHANGES: dict[str, Callable[[Entry], Entry]] = {
 }
 
 
-def test_only_a_whole_result_with_requests_of_the_dataset_gives_rows(
+def test_only_results_with_requests_of_the_dataset_give_rows(
     both: tuple[Entry, ...], whole: Entry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert len(both) == 2
-    rows = computed(both)
-    assert names(rows) == LISTED
+    rows, of_part = computed([whole]), computed([one for one in both if one is not whole])
+    assert names(rows) == names(of_part) == LISTED
     assert {row.result.signature for row in rows} == {whole.result.signature}
+    assert {row.result.counts.items for row in of_part} == {20}
     assert all(row.folder is None and row.result.scores is None for row in rows)
     assert rows[0].command == (
         "python -m evaluators run --dataset out/datasets/made --config type2 --split test --backend baseline "
         "--model uniform --task coreference --prompt intrinsic-v1"
     )
-    assert computed([whole])
     assert [name for name, change in CHANGES.items() if computed([change(whole)])] == []
     monkeypatch.setattr(baselines, "has_known_requests", lambda signature: False)
     assert computed([whole]) == []
@@ -326,16 +325,16 @@ def test_a_run_of_a_baseline_takes_the_place_of_its_computed_row(world: Path, wh
 
 @pytest.mark.slow
 def test_rows_are_remembered_and_made_again_without_a_memory(
-    world: Path, whole: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    world: Path, both: tuple[Entry, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory = Memory(tmp_path / "memory")
     dataset, runs = world / "data" / "made", world / "runs"
     baselines._KNOWN.clear()
     first = computed(loaded(dataset, runs, memory), memory)
-    assert names(first) == LISTED
+    assert names(first) == 2 * LISTED
     baselines._KNOWN.clear()
     # In processes of their own, from the records.
-    again = [computed([whole], Memory(None))]
+    again = [computed(both, Memory(None))]
 
     def never(*_: object) -> None:
         raise AssertionError("answered again")

@@ -397,12 +397,11 @@ def refusal_lines(finished: Iterable[tuple[Path, Result]]) -> list[str]:
     """Return a line for each benchmark of which answers refuse, over all of its finished runs."""
     totals: dict[str, list[int]] = {}
     for folder, result in finished:
-        new = (result.counts.refused, result.counts.items, *_refusals(folder, result))
-        before = totals.get(result.signature.benchmark, [0] * len(new))
-        totals[result.signature.benchmark] = [a + b for a, b in zip(before, new, strict=True)]
+        before = totals.get(result.signature.benchmark, [0, 0])
+        totals[result.signature.benchmark] = [a + b for a, b in zip(before, _refusals(folder, result), strict=True)]
     return [
-        f"{benchmark}: {_share(n_items, items)} were refusals ({n_refused:,} of {n_answers:,} answers)"
-        for benchmark, (n_items, items, n_refused, n_answers) in totals.items()
+        f"{benchmark}: {_share(n_refused, n_answers, 'answers')} were refusals"
+        for benchmark, (n_refused, n_answers) in totals.items()
         if n_refused
     ]
 
@@ -479,8 +478,8 @@ def check_read(finished: Sequence[tuple[Path, Result, str]]) -> None:
     )
 
 
-def _share(n: int, n_items: int) -> str:
-    return f"{n} of {n_items} items ({100 * n / n_items:.0f} %)"
+def _share(n: int, n_all: int, what: str = "items") -> str:
+    return f"{n:,} of {n_all:,} {what} ({100 * n / n_all:.0f} %)"
 
 
 def _shown_of(record: Record) -> str:
