@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 from biasboard.ground.errors import ConfigError
 from biasboard.ground.kinds import BENCHMARKS
-from evaluators.backend import GenerateRequest, Response
+from evaluators.backend import Request, Response
 from evaluators.baseline import Baseline
 from evaluators.task import Prompt, load_task
 from schemas.documents.dataset import Item
@@ -148,18 +148,19 @@ class RankingMetric(NamedTuple):
 
 
 class AnswerFile(NamedTuple):
-    """A file of published answers."""
+    """The published answers to one config."""
 
     config: str
-    path: Path
+    paths: tuple[Path, ...]
+    """The file or files; the first one names them."""
     model: str
-    """The model in the file's name."""
+    """The model in the file's name, or as the file names it."""
 
 
 class ImportedAnswers(NamedTuple):
     """The answers in a file, by item."""
 
-    requests: list[list[GenerateRequest]]
+    requests: list[list[Request]]
     """Requests of each item, as far as they are known."""
     responses: list[list[Response]]
     """Responses for each item; a failed response if it has no answer."""
@@ -188,8 +189,12 @@ class AnswerImporter(Protocol):
     """Reads answers that somebody else published."""
 
     @property
+    def name(self) -> str:
+        """The name by which the command ``import`` knows it."""
+
+    @property
     def prompt(self) -> str:
-        """The id of the prompt in the records of such answers; each task of the benchmark has it."""
+        """The id of the prompt in the records of such answers, which the tasks of the dataset have."""
 
     @property
     def dataset(self) -> str:
@@ -200,7 +205,7 @@ class AnswerImporter(Protocol):
         """The command that builds that dataset, without its option ``--out``."""
 
     def files(self, folder: Path, model: str) -> Sequence[AnswerFile]:
-        """Return the files of one model in a folder and below it, at most one per config.
+        """Return the answers of one model in a folder and below it, at most one entry per config.
 
         Raises:
             ConfigError: there is no such folder, file or model.
@@ -248,8 +253,8 @@ class Benchmark:
     """Metrics that the terminal shows with ``--verbose``, in order; all if empty."""
     compared_over_sets: Mapping[str, float] = field(default_factory=dict)
     """Ideal value, by name, of each metric to compare over a suite's sets of examples."""
-    importer: AnswerImporter | None = None
-    """Reader of published answers; None if there are none."""
+    importers: tuple[AnswerImporter, ...] = ()
+    """Readers of published answers, each for a dataset of its own."""
     embedded_sources: Mapping[str, str] = field(default_factory=dict)
     """Source, by dataset, of each one that the builder makes of nothing but its own texts, besides its default."""
     retired: Mapping[str, str] = field(default_factory=dict)
@@ -267,6 +272,10 @@ class Benchmark:
     def rankings(self) -> tuple[RankingMetric, ...]:
         """The metrics that rank the models of a config, the primary one first; empty if none does."""
         return () if self.primary_metric is None else (RankingMetric(self.primary_metric), *self.other_rankings)
+
+    def importer_of(self, dataset: str) -> AnswerImporter | None:
+        """Return the reader of the published answers to a dataset; None if there are none."""
+        return next((importer for importer in self.importers if importer.dataset == dataset), None)
 
     def gate(self, task: str) -> Gate | None:
         """Return the gate of a task; None if the task has none."""

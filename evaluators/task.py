@@ -40,7 +40,9 @@ _OPTIONAL = frozenset(
     | {"n_examples", "example_set", "example_rule", "max_prompt_bytes", "max_prompt_tokens"}
 )
 _CUT = "cut off before it answered, as in the middle of thinking; --thinking-tokens gives it more to think with"
-_UNHASHED = frozenset({"description", "chat", "protocol", "normalisation", "unread_splits", "is_extra"})
+_UNHASHED = frozenset(
+    {"description", "chat", "protocol", "normalisation", "unread_splits", "is_extra", "has_own_requests"}
+)
 """Fields that change neither what is asked nor how, or that a signature names by themselves."""
 
 
@@ -100,6 +102,10 @@ class Prompt:
     """True for a further set of examples, which ``--contexts`` asks with only under the name ``K-more``."""
     unread_splits: frozenset[str] = frozenset()
     """Splits that are not asked, because no measure reads answers to this prompt about them."""
+
+    has_own_requests: bool = False
+    """Of a prompt of imported answers: True if its requests follow from the items, as those that are asked do; False
+    if whoever asked sent others."""
 
     @property
     def n_outcomes(self) -> int | None:

@@ -10,6 +10,10 @@ those questions whose two people differ in their race alone.
 
 StereoSet (Nadeem et al. 2021, arXiv:2004.09456): ``data/dev.json`` of https://github.com/moinnadeem/StereoSet, in the
 form that its ``code/evaluation.py`` reads at revision c860b58c. The unrelated text is an option without a role.
+
+Published answers belong to items without texts, which have the names of the options in these files. Those of StereoSet
+come from the single sentences that EditBias has (https://github.com/zjunlp/EditBias, ``data/*_test.json``), with the
+ids of ``dev.json``.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ from builders.dataset.own_csv import OwnRow, OwnTable, letters_of, plain_values,
 from builders.own_questions import settings
 from schemas.documents.dataset import Reject
 from schemas.files.user_tables import json_lines
+from schemas.items.own_question import NAMES_ONLY
 
 UNLIKE_PUBLISHED = Rule(name="unlike_published", description="has the fields and values of the published file")
 NO_TARGET = Rule(name="no_target", description="has one person, and no more, of a group that a stereotype is about")
@@ -60,6 +65,18 @@ def read_stereoset(paths: Sequence[Path], mapped: Sequence[str]) -> list[OwnTabl
     """Read JSON files of StereoSet; arguments and errors as of :func:`read_bbq`, and a file may be no JSON."""
     what = "data/dev.json of https://github.com/moinnadeem/StereoSet"
     return _tables(paths, mapped, what, _examples, _stereoset_values)
+
+
+def read_bbq_names(paths: Sequence[Path], mapped: Sequence[str]) -> list[OwnTable]:
+    """Read the same files of BBQ, or those of published answers, as items without texts."""
+    what = "a JSONL file of https://github.com/nyu-mll/BBQ/tree/main/results/UnifiedQA"
+    return _tables(paths, mapped, what, _lines, _bbq_names)
+
+
+def read_stereoset_names(paths: Sequence[Path], mapped: Sequence[str]) -> list[OwnTable]:
+    """Read the sentences of StereoSet in the form of EditBias, as items without texts."""
+    what = "gender_test.json, race_test.json or religion_test.json of https://github.com/zjunlp/EditBias/tree/main/data"
+    return _tables(paths, mapped, what, _sentences, _stereoset_names)
 
 
 def _tables(
@@ -108,19 +125,32 @@ def _lines(name: str, raw: bytes, what: str) -> Iterator[_Entry | Reject]:
 
 def _examples(name: str, raw: bytes, what: str) -> Iterator[_Entry | Reject]:
     """Yield the examples of both parts of StereoSet, each with its place in the file."""
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(f"--input {name}: byte {raw[error.start]:#04x} is not UTF-8; give {what}") from error
-    if not text.strip():
+    document = _document(name, raw, what)
+    if document is None:
         return
-    document = loads(text, where=f"--input {name}", remedy=f"give {what}")
     for part in ("intrasentence", "intersentence"):
         try:
             examples = _field(document, list, "data", part)
         except RejectedError as error:
             raise DataError(f"--input {name}: {error.reason}; give {what}") from error
         yield from ((f"{name}:data.{part}[{number}]", example) for number, example in enumerate(examples))
+
+
+def _sentences(name: str, raw: bytes, what: str) -> Iterator[_Entry | Reject]:
+    """Yield the examples of a file of EditBias, each with its place in the file."""
+    document = _document(name, raw, what)
+    if not isinstance(document, list | None):
+        raise DataError(f"--input {name}: is no list; give {what}")
+    yield from ((f"{name}:[{number}]", example) for number, example in enumerate(document or ()))
+
+
+def _document(name: str, raw: bytes, what: str) -> JsonValue:
+    """Return the JSON value of a file; None for an empty one."""
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"--input {name}: byte {raw[error.start]:#04x} is not UTF-8; give {what}") from error
+    return loads(text, where=f"--input {name}", remedy=f"give {what}") if text.strip() else None
 
 
 def _field(value: JsonValue, kind: type[T], *path: str | int) -> T:
@@ -252,4 +282,35 @@ def _stereoset_values(where: str, entry: JsonValue) -> dict[str, str]:
         "group": target,
         "cluster": f"{bias_type}-{target}",
         "id": _text(entry, "id"),
+    }
+
+
+def _bbq_names(where: str, entry: JsonValue) -> dict[str, str]:
+    values = _bbq_values(where, entry)
+    names = dict(zip((values[f"option{number}"] for number in range(1, 4)), _OPTIONS, strict=True))
+    roles = {role: names[values[role]] for role in ("answer", "stereotyped", "antistereotyped", "neutral")}
+    options = {f"option{number}": name for number, name in enumerate(_OPTIONS, start=1)}
+    return {**values, **options, **roles, "question": "", "context": "", "flag": NAMES_ONLY}
+
+
+def _stereoset_names(where: str, entry: JsonValue) -> dict[str, str]:
+    held = entry.get("data") if isinstance(entry, dict) else None
+    labels = list(held) if isinstance(held, dict) else []
+    if sorted(labels) != ["anti-stereotype", "stereotype", "unrelated"]:
+        _unlike(f"has sentences labelled {', '.join(sorted(labels)) or 'nothing'}, not one of each of three")
+    bias_type, target = _text(entry, "bias_type"), _text(entry, "target")
+    sides = ["stereotype", "anti-stereotype"]
+    if bias_type in settings()["stereoset-published"]["swapped"]:
+        sides.reverse()
+    # Named by their places, since whoever reads scores finds the labels of the file.
+    names = {label: f"text{number}" for number, label in enumerate(labels, start=1)}
+    return {
+        **{f"option{number}": name for number, name in enumerate(names.values(), start=1)},
+        "stereotyped": names[sides[0]],
+        "antistereotyped": names[sides[1]],
+        "category": bias_type,
+        "group": target,
+        "cluster": f"{bias_type}-{target}",
+        "id": _text(entry, "id"),
+        "flag": NAMES_ONLY,
     }

@@ -20,7 +20,7 @@ from builders.dataset.own_csv import BROKEN_ROW, Form, OwnRow, OwnTable, letters
 from builders.own_questions import published_json, settings
 from builders.own_questions.published_json import RejectedError
 from schemas.documents.dataset import Reject
-from schemas.items.own_question import MOST_OPTIONS, OwnQuestion
+from schemas.items.own_question import MOST_OPTIONS, NAMES_ONLY, OwnQuestion
 
 _LETTERS = "abcdefgh"[:MOST_OPTIONS]
 _PLACES = tuple(f"option{number}" for number in range(1, MOST_OPTIONS + 1))
@@ -97,7 +97,12 @@ def _completed(row: OwnRow, source: Mapping[str, Any]) -> OwnRow:
     return row._replace(values=values)
 
 
-_READERS = {"bbq": published_json.read_bbq, "stereoset": published_json.read_stereoset}
+_READERS = {
+    "bbq": published_json.read_bbq,
+    "bbq-published": published_json.read_bbq_names,
+    "stereoset": published_json.read_stereoset,
+    "stereoset-published": published_json.read_stereoset_names,
+}
 FEW_OPTIONS = Rule(
     name="few_options", description=f"has two to {MOST_OPTIONS} options, which differ apart from case and spaces"
 )
@@ -112,6 +117,7 @@ ONE_SIDE = Rule(
 REPEATED = Rule(name="repeated_question", description="differs from earlier ones in more than case and signs")
 REPEATED_ID = Rule(name="repeated_id", description="has an id that no earlier row has")
 UNUSABLE = Rule(name="unusable_text", description="has no text that is too long, and options that can be told apart")
+_NAMED = Rule(name=NAMES_ONLY, description="has names of options in place of texts, which stay with their publisher")
 RULES = (FEW_OPTIONS, UNUSABLE, NO_OPTION, ONE_SIDE, REPEATED, REPEATED_ID)
 _ROLES = ("answer", "stereotyped", "antistereotyped", "neutral")
 
@@ -163,6 +169,7 @@ def draft(
         splits=(DraftSplit(config=settings()[source]["config"], split="test", item_shape="own_question", items=items),),
         rejects=tuple(rejects),
         reject_rules=(*(published_json.RULES if source in _READERS else (BROKEN_ROW,)), *RULES),
+        flag_rules=(_NAMED,) if any(item.flags for item in items) else (),
         card=replace(_card(tables, items, licence, settings()[source]), language=language),
     )
 
@@ -181,6 +188,8 @@ def check(tables: Sequence[OwnTable]) -> tuple[list[OwnQuestion], list[Reject]]:
         try:
             item = _item(row, neutral, first)
             wording = tuple(map(letters_of, (item.context or "", item.question or "", *sorted(item.options))))
+            if NAMES_ONLY in item.flags:
+                wording = (item.item_id,)
             if wording in wordings:
                 raise RejectedError(REPEATED, f"repeats {wordings[wording]}")
             if (fault := next(item.text_problems(), None)) is not None:
@@ -287,7 +296,7 @@ def _item(row: OwnRow, neutral: str | None = None, first: int | None = None) -> 
         condition=values.get("condition") or None,
         cluster=values.get("cluster") or values.get("id") or row.where,
         source_row=row.where,
-        flags=(),
+        flags=(flag,) if (flag := values.get("flag")) else (),
     )
 
 

@@ -136,7 +136,7 @@ class _ToWrite(NamedTuple):
 
 def import_published(source: str, choice: ImportChoice) -> list[Finished]:
     """Import published answers."""
-    importers = {benchmark.name: benchmark.importer for benchmark in benchmarks() if benchmark.importer is not None}
+    importers = {importer.name: importer for benchmark in benchmarks() for importer in benchmark.importers}
     if source not in importers:
         have = ", ".join((*importers, *HARNESSES.names(), ANSWERS))
         raise ConfigError(f"no published answers of '{source}' can be imported; have: {have}")
@@ -147,7 +147,9 @@ def import_published(source: str, choice: ImportChoice) -> list[Finished]:
         raise DataError(f"{folder}: no {MANIFEST} here; build one: {importer.build_command} --out {folder}")
     manifest = read_manifest(folder)
     # Nothing but its answers is known about the model, so the hashes of the files identify it.
-    hashes = {file.config: sha256_file(file.path) for file in files}
+    hashes = {file.config: sha256_file(file.paths[0]) for file in files} | {
+        f"{file.config} {path.name}": sha256_file(path) for file in files for path in file.paths[1:]
+    }
     name = check_model_id(choice.name or files[0].model)
     model = identified_model(name, {"backend": BACKEND} | hashes, endpoint="replay")
     command = f"import {source} --input DIR --model {files[0].model} --dataset out/datasets/{manifest.name}"
@@ -158,13 +160,15 @@ def import_published(source: str, choice: ImportChoice) -> list[Finished]:
         for number, file in enumerate(files):
             step("reading files", number, len(files))
             if file.config not in manifest.configs:
-                raise DataError(f"{folder}: has no config {file.config}, to which {file.path.name} belongs; build it")
+                raise DataError(
+                    f"{folder}: has no config {file.config}, to which {file.paths[0].name} belongs; build it"
+                )
             selection = select(folder, manifest, file.config)
             task = task_for(selection.item_shape)
             plan = Plan(selection, task, task.prompts[importer.prompt])
             answers, records = import_file(file, importer, plan)
             settings = answers.notes | ({} if answers.corruption is None else {CORRUPTED: answers.corruption})
-            tell = partial(_tell_of_file, file.path.name, answers)
+            tell = partial(_tell_of_file, file.paths[0].name, answers)
             read.append(_ToWrite(plan, model, [records], Runtime(settings=settings), command, tell))
     return _written(read, choice)
 

@@ -73,10 +73,9 @@ def _wanted(manifest: Manifest) -> Iterator[tuple[str, str, Prompt]]:
 
     Those of published answers are among them if answers on the dataset were published.
     """
-    importer = load_benchmark(manifest.benchmark).importer
-    has_answers = importer is not None and importer.dataset == manifest.name
+    importer = load_benchmark(manifest.benchmark).importer_of(manifest.name)
     for config in (*(suite.name for suite in manifest.suites), *manifest.configs):
         for task in tasks_for(shape_listed(manifest, config)):
             for prompt in task.prompts.values():
-                if prompt.requires != "import" or has_answers:
+                if prompt.requires != "import" or (importer is not None and prompt.id == importer.prompt):
                     yield config, task.name, prompt

@@ -127,9 +127,8 @@ def _order_in_scope(table: Table, level_of_scope: int) -> tuple[object, ...]:
 
 def _default_protocol(signature: Signature) -> str:
     """Return the protocol by which a dataset is asked unless the user chooses another."""
-    importer = load_benchmark(signature.benchmark).importer
-    is_imported = importer is not None and importer.dataset == signature.dataset
-    prompt = prompt_of(load_task(signature.task), importer.prompt if importer and is_imported else None)
+    importer = load_benchmark(signature.benchmark).importer_of(signature.dataset)
+    prompt = prompt_of(load_task(signature.task), None if importer is None else importer.prompt)
     return protocol_of(signature.task, prompt.id)
 
 

@@ -261,8 +261,8 @@ class Scope(NamedTuple):
     @property
     def is_of_benchmark(self) -> bool:
         """True for the dataset of the benchmark's own name and the one that its published answers belong to."""
-        importer = load_benchmark(self.benchmark).importer
-        return self.dataset in (self.benchmark, importer and importer.dataset)
+        benchmark = load_benchmark(self.benchmark)
+        return self.dataset == self.benchmark or benchmark.importer_of(self.dataset) is not None
 
     @property
     def version(self) -> tuple[int, ...]:

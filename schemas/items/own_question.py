@@ -14,6 +14,9 @@ from schemas.documents.dataset import Item, ItemShape
 
 MOST_OPTIONS = 8
 """Largest number of options: answers are read by the letters A to H."""
+NAMES_ONLY = "names_only"
+"""Flag of an item whose texts stay with their publisher: its options are names of theirs, so that published answers can
+be read, and nothing be asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -152,7 +152,7 @@ BROKEN = [
 
 def read(path: Path) -> ImportedAnswers:
     prompt = load_task("recognition").prompts["published-v1"]
-    return PublishedGenerations().read(AnswerFile("recognition", path, "made-1"), RECOGNITION, prompt, "made")
+    return PublishedGenerations().read(AnswerFile("recognition", (path,), "made-1"), RECOGNITION, prompt, "made")
 
 
 @pytest.mark.parametrize(("content", "message"), BROKEN)
@@ -182,7 +182,7 @@ def test_folders_of_several_models_need_a_name(tmp_path: Path) -> None:
     write(tmp_path / "tango_GDR-all-genders_other.csv", recognition_rows())
     with pytest.raises(ConfigError, match=r"--model x: .* holds files of several models: made-1, other"):
         files(tmp_path, "x")
-    assert [file.path.name for file in files(tmp_path, "made_1")] == [GDR]
+    assert [file.paths[0].name for file in files(tmp_path, "made_1")] == [GDR]
     write(tmp_path / "copy" / GDR, recognition_rows())
     with pytest.raises(ConfigError, match="several files of config recognition"):
         files(tmp_path, "made-1")

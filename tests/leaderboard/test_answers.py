@@ -183,7 +183,7 @@ def test_texts_that_a_licence_forbids_or_somebody_withholds_are_neither_shown_no
 
 
 def test_a_strange_name_of_a_file_leads_nowhere() -> None:
-    importer = present(load_benchmark("gifi").importer)
+    importer = present(load_benchmark("gifi").importer_of("gifi-published-compat"))
     assert importer.published("recognition", {}) is None
     for file in ("tango_GDR-all-genders_../../x.csv", "math_gsm8k-all-genders_x.csv"):
         assert importer.published("recognition", {"generations": file}) is None
@@ -192,7 +192,10 @@ def test_a_strange_name_of_a_file_leads_nowhere() -> None:
 
 @pytest.mark.slow
 def test_each_accepted_result_names_its_published_file_by_folder_and_hash(shared_data: Path) -> None:
-    importer, folder = present(load_benchmark("gifi").importer), shared_data / "gifi" / "model-generation"
+    importer, folder = (
+        present(load_benchmark("gifi").importer_of("gifi-published-compat")),
+        shared_data / "gifi" / "model-generation",
+    )
     of_all = [read_result(path.parent) for path in sorted(RESULTS.glob("*/*/result.json"))]
     found = [result for result in of_all if result.model.endpoint != "baseline"]
     assert len(found) == 57

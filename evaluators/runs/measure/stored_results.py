@@ -446,11 +446,12 @@ def _part(records: RecordColumns, *, with_requests: bool) -> KeyPart:
 def has_known_requests(signature: Signature) -> bool:
     """Return True if the first requests follow from the items and the prompt alone.
 
-    Those of imported answers do not, nor those of prompts that are cut by tokens, which depend on the tokenizer. Keys
-    hold first requests only: what is asked after an answer follows from it, and is checked against it.
+    Those of most imported answers do not, nor those of prompts that are cut by tokens, which depend on the tokenizer.
+    Keys hold first requests only: what is asked after an answer follows from it, and is checked against it.
     """
     prompt = prompt_of(load_task(signature.task), signature.prompt)
-    return prompt.requires != "import" and prompt.max_prompt_tokens is None
+    is_ours = prompt.requires != "import" or prompt.has_own_requests
+    return is_ours and prompt.max_prompt_tokens is None
 
 
 def key_name(signature: Signature) -> str:

@@ -22,7 +22,7 @@ from evaluators.tasks.lettered_answers import read_answer
 from evaluators.tasks.ordered_options import read_orders
 from schemas.documents.record import Exchange, Reading, Record
 from schemas.documents.result import Normalisation
-from schemas.items.own_question import MOST_OPTIONS, OwnQuestion
+from schemas.items.own_question import MOST_OPTIONS, NAMES_ONLY, OwnQuestion
 
 ROLES = ("stereotyped", "antistereotyped", "neutral")
 """Roles that an option can have besides that of the right answer."""
@@ -72,6 +72,32 @@ _PROMPTS = (
     ),
 )
 
+PUBLISHED_CHOICES, PUBLISHED_SCORES = "published-choice-v1", "published-scores-v1"
+"""Ids of the prompts that mark imported answers: which option a model chose, and a score of each option."""
+_IMPORTED = (
+    Prompt(
+        id=PUBLISHED_CHOICES,
+        template="{item_id}",
+        options=("{option}",),
+        scoring="generation",
+        requires="import",
+        description="Published answers, imported instead of asked: the option that a model chose.",
+        max_tokens=64,
+        temperature=0.0,
+        has_own_requests=True,
+    ),
+    Prompt(
+        id=PUBLISHED_SCORES,
+        template="{item_id}",
+        options=("{option}",),
+        scoring="option_logprob",
+        requires="import",
+        description="Published scores of whole texts, imported instead of asked, as shares of their sum.",
+        chat=False,
+        has_own_requests=True,
+    ),
+)
+
 _read_once = lru_cache(maxsize=8192)(read_answer)
 
 
@@ -91,15 +117,24 @@ class OwnQuestionTask(Task):
     name = "own_question"
     version = "1.0"
     item_shape = "own_question"
-    prompts = by_id(*_PROMPTS)
+    prompts = by_id(*_PROMPTS, *_IMPORTED)
 
     def requests(self, item: OwnQuestion, asked: Asked) -> Sequence[Request]:
         """Return the request with whole options, or one for each rotation of lettered options.
 
         Raises:
-            UnfitPromptError: the item has a question, and the prompt scores whole texts alone.
+            UnfitPromptError: the item has a question, and the prompt scores whole texts alone; or it has names of
+                options only, and the prompt is none of imported answers, or the other way round.
         """
         facts, prompt = self.baseline_facts(self.facts(item)), asked.prompt
+        if (prompt.requires == "import") != (NAMES_ONLY in item.flags):
+            raise UnfitPromptError(
+                f"item '{item.item_id}' has texts, and prompt '{prompt.id}' is for items without; take another"
+                if prompt.requires == "import"
+                else f"item '{item.item_id}' has no texts, so that nothing can be asked; import published answers to it"
+            )
+        if prompt.requires == "import":
+            return prompt.asking(item.item_id, options=item.options, outcomes=item.options, facts=facts)
         context = "" if item.context is None else f"{item.context}\n"
         if prompt.requires == "pseudo_logprobs" and item.question is not None:
             raise UnfitPromptError(

@@ -20,6 +20,7 @@ from evaluators.backend import ChoiceRequest, Request, Response
 from evaluators.baseline import UNIFORM, Baseline, choosing, evenly
 from evaluators.benchmark import Benchmark, Gate, RankingMetric
 from evaluators.tasks.own_questions.own_question_task import question_in
+from evaluators.tasks.own_questions.published_answers import AnswersInText, SentenceScores
 from schemas.lexicon.coreference_cues import predict_by_cues
 
 _MEMORY = "best cue of options"
@@ -161,4 +162,5 @@ BENCHMARK = Benchmark(
         "winoqueer": ("stereotype_rate",),
     },
     printed_groups=frozenset({"category", "group", "condition"}),
+    importers=(AnswersInText(), SentenceScores()),
 )

@@ -171,6 +171,7 @@ def _plain(name: str) -> str:
 class PublishedGenerations:
     """The importer of the files published with GIFI."""
 
+    name = "gifi"
     prompt = PUBLISHED_PROMPT
     dataset = "gifi-published-compat"
     build_command = "biasboard build gifi --source gifi --input DIR --compat gifi-repo"
@@ -189,7 +190,7 @@ class PublishedGenerations:
         if not folder.is_dir():
             raise ConfigError(f"--input {folder}: no such folder; give the one with the CSV files of generations")
         files = [
-            AnswerFile(config, path, path.stem.removeprefix(start))
+            AnswerFile(config, (path,), path.stem.removeprefix(start))
             for config, start in _FILES.items()
             for path in sorted(folder.rglob(f"{start}*.csv"))
         ]
@@ -205,7 +206,7 @@ class PublishedGenerations:
                 )
         twice = [config for config, n in Counter(file.config for file in files).items() if n > 1]
         if twice:
-            paths = ", ".join(str(file.path) for file in files if file.config == twice[0])
+            paths = ", ".join(str(file.paths[0]) for file in files if file.config == twice[0])
             raise ConfigError(f"--input {folder}: several files of config {twice[0]}: {paths}; give a folder with one")
         return files
 
@@ -230,7 +231,7 @@ class PublishedGenerations:
             family, finish = row.get(_FAMILY), _FINISH.search(row.get(_RESULTS, ""))
             if family is not None and family not in FAMILIES:
                 raise DataError(
-                    f"{file.path.name}:{line}: family '{family}' is not in the lexicon; have: {', '.join(FAMILIES)}"
+                    f"{file.paths[0].name}:{line}: family '{family}' is not in the lexicon; have: {', '.join(FAMILIES)}"
                 )
             by_key[_key(row[_TEXT], family)].append(
                 Response(status="answered", text=row[_ANSWER], finish_reason=None if finish is None else finish[1])
@@ -243,8 +244,8 @@ class PublishedGenerations:
             requests=[_requests(item, prompt, len(answers)) for item, answers in zip(items, responses, strict=True)],
             responses=responses,
             notes={
-                "generations": file.path.name,
-                "generations_sha256": sha256_file(file.path),
+                "generations": file.paths[0].name,
+                "generations_sha256": sha256_file(file.paths[0]),
                 "rows": str(len(rows)),
                 "rows_without_text": str(sum(not row[_ANSWER].strip() for _, row in rows)),
                 "items_without_row": str(sum(key not in by_key for key in keys)),
@@ -277,7 +278,7 @@ def _check_keys(file: AnswerFile, keys: Sequence[_Key], by_key: Mapping[_Key, Se
         text, family = unknown[0]
         n = sum(len(by_key[key]) for key in unknown)
         raise DataError(
-            f"{file.path.name}: {n} rows belong to no item of {asked}, such as '{text[:60]}' "
+            f"{file.paths[0].name}: {n} rows belong to no item of {asked}, such as '{text[:60]}' "
             f"({family or 'no family'}); import into the dataset that was asked"
         )
 
@@ -286,10 +287,10 @@ def _rows(file: AnswerFile) -> list[tuple[int, dict[str, str]]]:
     # Some files hold the raw response of an API in one field; Python's own limit is 128 KiB.
     csv.field_size_limit(sys.maxsize)
     needed = [_TEXT, _ANSWER] if file.config == "assignment" else [_FAMILY, _TEXT, _ANSWER]
-    name = file.path.name
-    check_readable(file.path)
+    name = file.paths[0].name
+    check_readable(file.paths[0])
     try:
-        with file.path.open(encoding="utf-8", newline="") as lines:
+        with file.paths[0].open(encoding="utf-8", newline="") as lines:
             reader = csv.DictReader(lines)
             have = reader.fieldnames or ()
             if missing := [column for column in needed if column not in have]:
@@ -319,7 +320,7 @@ def _responses(generations: Sequence[Response]) -> list[Response]:
     return answered or [Response(status="failed", error=reason)]
 
 
-def _requests(item: object, prompt: Prompt, n: int) -> list[GenerateRequest]:
+def _requests(item: object, prompt: Prompt, n: int) -> list[Request]:
     """Return the requests behind the answers to an item, as far as known."""
     return [
         GenerateRequest(
@@ -413,6 +414,6 @@ BENCHMARK = Benchmark(
         "gifi-markers": "markers",
         **{f"gifi-{language}": language for language in LANGUAGE_CODES},
     },
-    importer=_PUBLISHED,
+    importers=(_PUBLISHED,),
     withheld={_PUBLISHED.dataset: "others published the answers, and some continue prompts that invite toxic ones"},
 )
