@@ -370,6 +370,8 @@ def _decided(
 
 def _doubts(limit: Limit, benchmark: BenchmarkSummary) -> Iterator[str]:
     """Yield what to know of a gate that was passed."""
+    if not benchmark.is_whole:
+        yield f"of {benchmark.benchmark} only some items were asked"
     if not benchmark.beats_useless:
         yield _no_skill(benchmark)
     for measure in benchmark.measures:

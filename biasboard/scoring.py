@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -65,7 +66,9 @@ class ScoreChoice:
         "Backend that calls the model; by default openai with --base-url, and transformers without.", panel=MODEL_PANEL
     )
     benchmarks: tuple[str, ...] | None = option(
-        "Benchmarks, separated by commas; by default all that need no data of yours.", read=names_in
+        "Benchmarks, separated by commas, or datasets of yours by their names in --datasets; by default all benchmarks "
+        "that need no data of yours.",
+        read=names_in,
     )
     prompts: tuple[str, ...] = option(
         "Prompt or protocol for the configs that have it, or CONFIG=PROMPT; by default the first that fits the model. "
@@ -121,8 +124,8 @@ class Score:
 
         Its columns are the model, dataset, config, prompt, split, item, the first text that was sent as ``question``,
         cluster, status and reason, the right answer as ``target``, what was read of the answers as ``reading`` (a
-        list), the first text as ``text``, the most likely option as ``choice`` (missing where several are) and its
-        ``probability``, and a column ``group_NAME`` for each group.
+        list), the texts of the answers as ``text``, with a line of three dashes between them, the most likely option as
+        ``choice`` (missing where several are) and its ``probability``, and a column ``group_NAME`` for each group.
         """
         import pandas as pd
 
@@ -162,6 +165,7 @@ def _item_row(result: Result, record: Record) -> dict[str, object]:
     likeliest = max(zip(reading.probabilities, reading.outcomes, strict=True), default=None) if reading else None
     # Of options that are equally likely, none is chosen.
     is_tied = likeliest is not None and reading is not None and [*reading.probabilities].count(likeliest[0]) > 1
+    texts = [exchange.text for exchange in record.exchanges if exchange.text is not None]
     return {
         "model": result.model.id,
         "dataset": signature.dataset,
@@ -175,7 +179,7 @@ def _item_row(result: Result, record: Record) -> dict[str, object]:
         "reason": record.reason,
         "target": record.target,
         "reading": None if reading is None else list(reading.answers),
-        "text": next((exchange.text for exchange in record.exchanges if exchange.text is not None), None),
+        "text": "\n---\n".join(texts) if texts else None,
         "choice": None if likeliest is None or is_tied else likeliest[1],
         "probability": None if likeliest is None else likeliest[0],
         **{f"group_{name}": value for name, value in record.groups.items()},
@@ -206,7 +210,8 @@ def score_command(
             estimates = planned.estimate(root=choice.out, probed=True)
         print_estimates(estimates, planned.notes, pilot="--quick")
         if gates != GateChoice():
-            print("gates are decided by what a model answers: leave out --dry-run")
+            pilot = "; a pilot needs a --name of its own, since earlier answers of an endpoint decide no gate"
+            print(f"gates are decided by what a model answers: leave out --dry-run{pilot if options.base_url else ''}")
         return estimates_document(estimates, planned.notes)
     # Imported here, because planning needs none of it.
     from evaluators.runs.measure.recording import refusal_lines
@@ -218,11 +223,11 @@ def score_command(
     report = scored.report
     new = tuple(line for line in report.notes if line not in scored.told)
     refused = refusal_lines((run.folder, run.result) for run in scored.runs)
-    lines = [*summary_lines(replace(report, notes=new)), *refused, *_cost(scored.runs), *_next(choice, report)]
-    print("\n".join(lines))
+    lines = [*summary_lines(replace(report, notes=new)), *refused, *_cost(scored.runs)]
+    print("\n".join([*lines, *_next(choice, report, is_remote=options.base_url is not None)]))
     if report.gates:
         print("\n".join(outcome_lines(report.gates)), file=sys.stderr)
-    if report.passed or not report.gates:
+    if report.passed is not False:
         return Printed(report, error=_none_read(scored.runs))
     return Printed(report, EXIT_GATE)
 
@@ -278,7 +283,15 @@ def score_model(model: str, choice: ScoreChoice, options: BackendOptions, gates:
     decided = tuple(outcomes(report, limits, gates, [*asked], earlier=earlier))
     # A gate says so itself.
     notes = [*report.notes, *planned.notes, *([earlier] if earlier is not None and not decided else [])]
-    return Score(replace(report, notes=tuple(notes), gates=decided), finished, planned.notes)
+    report = replace(
+        report,
+        notes=tuple(notes),
+        gates=decided,
+        passed=all(gate.passed for gate in decided) if decided else None,
+        allowed=tuple(gates.allow or ()),
+        is_by_point=bool(gates.point),
+    )
+    return Score(report, finished, planned.notes)
 
 
 def _limits(choice: ScoreChoice, gates: GateChoice) -> list[Limit]:
@@ -288,7 +301,7 @@ def _limits(choice: ScoreChoice, gates: GateChoice) -> list[Limit]:
 
 
 def _benchmarks(choice: ScoreChoice) -> list[str]:
-    return [builder.name for builder, _ in _chosen_builders(choice.benchmarks)]
+    return [one.benchmark for one in _chosen(choice)]
 
 
 def _measures_of(planned: Plans) -> dict[str, set[str]]:
@@ -426,6 +439,11 @@ def _why_not_comparable(planned: Plans, choice: ScoreChoice) -> str | None:
                 for result in map(_result_in, runs_of_prompt(root.folder, signature, against, config)):
                     if result is not None and result.signature_sha256 == signature.sha256():
                         found.setdefault(root.origin, set()).add(result.model.identity_sha256)
+    if not planned.backend.is_remote and any(planned.backend.model.identity_sha256 in of for of in found.values()):
+        return (
+            f"--against {choice.against}: has the same weights and settings, by their hashes, so that nothing can be "
+            "worse; name an earlier release, or leave out --against and --max-worse"
+        )
     if found:
         # Of accepted ones, the first counts.
         several = [] if "accepted" in found else next(iter(found.values()))
@@ -471,41 +489,63 @@ def _results(choice: ScoreChoice) -> Iterator[tuple[Root, ...]]:
         yield Root(accepted, "accepted"), own
 
 
+class _Chosen(NamedTuple):
+    """A dataset to ask."""
+
+    benchmark: str
+    folder: Path
+    made_by: tuple[Builder, BuilderSource] | None
+    """What builds it; None for one of the user's, which is there."""
+
+
 def _dataset_folders(choice: ScoreChoice) -> list[Path]:
     """Return the folders of the datasets of the chosen benchmarks, after building those that are missing."""
-    if (choice.datasets / MANIFEST).is_file():
-        raise ConfigError(f"--datasets {choice.datasets}: is a dataset; give the folder that it lies in")
-    folders = []
-    for builder, source in _chosen_builders(choice.benchmarks):
-        folder = choice.datasets / source.dataset
-        with working(f"building {folder}"):
-            build_if_missing(builder, source, folder)
+    chosen = _chosen(choice)
+    for _, folder, made_by in chosen:
+        if made_by is not None:
+            with working(f"building {folder}"):
+                build_if_missing(*made_by, folder)
         manifest = read_manifest(folder)
         name = f"{manifest.name}@{manifest.version}"
         if (reason := load_benchmark(manifest.benchmark).retired.get(name)) is not None:
-            raise ConfigError(
-                f"{folder}: version {manifest.version} is retired: {reason}; build it again: "
-                f"biasboard build {builder.name} --out {folder} --overwrite"
-            )
-        folders.append(folder)
-    return folders
+            again = "" if made_by is None else f": biasboard build {made_by[0].name} --out {folder} --overwrite"
+            raise ConfigError(f"{folder}: version {manifest.version} is retired: {reason}; build it again{again}")
+    return [one.folder for one in chosen]
 
 
-def _chosen_builders(names: Sequence[str] | None) -> list[tuple[Builder, BuilderSource]]:
-    """Return the builders with the source that needs no input, of all benchmarks or of the named ones."""
-    sources = {
-        builder.name: (builder, source)
+def _chosen(choice: ScoreChoice) -> list[_Chosen]:
+    """Return the datasets to ask: that of each benchmark which needs no input, or the named ones.
+
+    Raises:
+        ConfigError: a name is none of such a benchmark nor of a built dataset, or two datasets are of one benchmark.
+    """
+    if (choice.datasets / MANIFEST).is_file():
+        raise ConfigError(f"--datasets {choice.datasets}: is a dataset; give the folder that it lies in")
+    chosen = {
+        builder.name: _Chosen(builder.name, choice.datasets / source.dataset, (builder, source))
         for builder in all_builders()
         for source in [next((one for one in builder.sources if one.input is None), None)]
         if source is not None
     }
-    wanted = list(sources) if names is None else names
+    if choice.benchmarks is None:
+        return [*chosen.values()]
+    own = {path.parent.name: path.parent for path in sorted(choice.datasets.glob(f"*/{MANIFEST}"))}
+    for name in own.keys() - chosen.keys():
+        chosen[name] = _Chosen(read_manifest(own[name]).benchmark, own[name], None)
+    wanted = [*dict.fromkeys(choice.benchmarks)]
     for name in wanted:
-        if name not in sources:
-            near = get_close_matches(name, sources, n=1)
-            have = f"{', '.join(sources)}{f'; did you mean {near[0]}?' if near else ''}"
-            raise ConfigError(f"--benchmarks {name}: no such benchmark, or it needs data of yours; have: {have}")
-    return [sources[name] for name in dict.fromkeys(wanted)]
+        if name not in chosen:
+            near = get_close_matches(name, chosen, n=1)
+            have = f"{', '.join(chosen)}{f'; did you mean {near[0]}?' if near else ''}"
+            raise ConfigError(
+                f"--benchmarks {name}: no such benchmark, nor a dataset in {choice.datasets}, where biasboard build "
+                f"puts those of your data; have: {have}"
+            )
+    for benchmark, n in Counter(chosen[name].benchmark for name in wanted).items():
+        if n > 1:
+            names = " and ".join(name for name in wanted if chosen[name].benchmark == benchmark)
+            raise ConfigError(f"--benchmarks: {names} are datasets of {benchmark}; score one of them at a time")
+    return [chosen[name] for name in wanted]
 
 
 def _report(
@@ -529,14 +569,16 @@ def _report(
     return with_missing_of_groups(summary, ((run.folder, run.result) for run in finished))
 
 
-def _next(choice: ScoreChoice, report: ModelSummary) -> Iterator[str]:
+def _next(choice: ScoreChoice, report: ModelSummary, *, is_remote: bool) -> Iterator[str]:
     """Yield where the files are, and what can be done with them."""
     if choice.quick and not report.is_whole:
-        yield "no rank: only some items were asked; leave out --quick for all, the answers are kept"
-    elif parts := [one.benchmark for one in report.benchmarks if not one.is_whole]:
+        gate = "; a gate needs another --name, since earlier answers of an endpoint decide none" if is_remote else ""
+        yield f"no rank: only some items were asked; leave out --quick for all, the answers are kept{gate}"
+    elif parts := [one for one in report.benchmarks if not one.is_whole]:
         yield (
-            f"no rank: the dataset of {' and of '.join(parts)} in {choice.datasets} is a part of the whole; build it "
-            f"again: biasboard build {parts[0]} --out FOLDER --overwrite"
+            f"no rank: the dataset of {' and of '.join(one.benchmark for one in parts)} in {choice.datasets} is a part "
+            f"of the whole; build it again: biasboard build {parts[0].benchmark} --out "
+            f"{choice.datasets / parts[0].dataset} --overwrite"
         )
     yield (
         f"the runs are in {choice.out}; biasboard board --runs {choice.out} shows them, and "

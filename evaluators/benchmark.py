@@ -154,7 +154,9 @@ class AnswerFile(NamedTuple):
     paths: tuple[Path, ...]
     """The file or files; the first one names them."""
     model: str
-    """The model in the file's name, or as the file names it."""
+    """The model in the file's name."""
+    column: str | None = None
+    """Column of its answers, where a file holds those of several models; ``model`` is then its name."""
 
 
 class ImportedAnswers(NamedTuple):

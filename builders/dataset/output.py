@@ -105,6 +105,8 @@ class Draft(Generic[ItemT]):
     publish_refusal: str | None = None
     """Reason why the dataset must not be published; None if it may be."""
     human_validated: bool = False
+    prompt: str | None = None
+    """Prompt by which the measure of the source is defined; None for the first of the task."""
     splits: tuple[DraftSplit[ItemT], ...]
     rejects: tuple[Reject, ...] = ()
     reject_rules: tuple[Rule, ...] = ()
@@ -304,6 +306,7 @@ def _manifest(draft: Draft[Item], entries: tuple[SplitEntry, ...], flags: Counte
         sources=draft.sources or (itself,),
         redistributable=draft.publish_refusal is None,
         language=draft.card.language,
+        prompt=draft.prompt,
         splits=entries,
         content_sha256=strict_json.sha256([entry.content_sha256 for entry in entries]),
         rejects=_counted(draft.reject_rules, Counter(reject.rule for reject in draft.rejects), "reject"),

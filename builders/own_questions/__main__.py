@@ -93,9 +93,8 @@ def build(
     if (neutral := questions.neutral_option(tables)) is not None:
         print(f"  neutral option: '{printable(neutral, most=60)}', which alone stands in all rows")
     print(*reject_lines(draft.rejects, folder), *closing_lines(manifest, folder), sep="\n")
-    of_source = settings()[known.name]
-    imported = of_source.get("imported")
-    print(run_line(folder, *of_source.get("asked", "").split()) if imported is None else f"next: {imported}")
+    imported = settings()[known.name].get("imported")
+    print(run_line(folder) if imported is None else f"next: {imported}")
     return folder
 
 

@@ -166,6 +166,7 @@ def draft(
         licence=licence or UNKNOWN,
         publish_refusal=publish_refusal(licence, "questions"),
         human_validated=settings()[source]["human_validated"],
+        prompt=settings()[source].get("prompt"),
         splits=(DraftSplit(config=settings()[source]["config"], split="test", item_shape="own_question", items=items),),
         rejects=tuple(rejects),
         reject_rules=(*(published_json.RULES if source in _READERS else (BROKEN_ROW,)), *RULES),

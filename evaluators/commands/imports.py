@@ -150,6 +150,7 @@ def import_published(source: str, choice: ImportChoice) -> list[Finished]:
     hashes = {file.config: sha256_file(file.paths[0]) for file in files} | {
         f"{file.config} {path.name}": sha256_file(path) for file in files for path in file.paths[1:]
     }
+    hashes |= {f"{file.config} column": file.column for file in files if file.column is not None}
     name = check_model_id(choice.name or files[0].model)
     model = identified_model(name, {"backend": BACKEND} | hashes, endpoint="replay")
     command = f"import {source} --input DIR --model {files[0].model} --dataset out/datasets/{manifest.name}"

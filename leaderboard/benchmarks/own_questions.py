@@ -157,6 +157,9 @@ PAGES = BenchmarkPages(
         "letters-v1": "letters",
         "letters-generate-v1": "letters, answered in text",
         "whole-v1": "whole options",
+        "whole-mean-v1": "whole options, by the mean over tokens",
+        "published-choice-v1": "published answers",
+        "published-scores-v1": "published scores",
     },
     labels=_COLUMNS,
     summarised=(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import html
+import math
 import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -27,9 +28,11 @@ _HEIGHT = 12
 def number(value: float, *, signed: bool = False, digits: int = 3) -> str:
     """Format a value for readers, with fixed digits, a typographic minus sign and no negative zero.
 
-    >>> number(0.25, signed=True), number(-0.0001, signed=True)
-    ('+0.250', '0.000')
+    >>> number(0.25, signed=True), number(-0.0001, signed=True), number(math.inf)
+    ('+0.250', '0.000', '∞')
     """
+    if math.isinf(value):  # The logarithm of a probability of 0.
+        return f"{_MINUS if value < 0 else ''}\N{INFINITY}"
     text = f"{abs(printed(value, digits)):f}"
     if float(text) == 0:
         return text

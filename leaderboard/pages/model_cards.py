@@ -17,7 +17,15 @@ from leaderboard.benchmark_pages import load_pages
 from leaderboard.model_facts import display_name
 from leaderboard.pages.badges import summary_badge
 from leaderboard.pages.markup import source_markdown
-from leaderboard.pages.summary_forms import conditions, interval_of, latex, markdown, missing_text, placing_text
+from leaderboard.pages.summary_forms import (
+    conditions,
+    groups_apart,
+    interval_of,
+    latex,
+    markdown,
+    missing_text,
+    placing_text,
+)
 from leaderboard.pages.table_files import bibtex_of_benchmarks
 from schemas.documents.model_summary import ComparedAs, MeasureValue, ModelSummary
 
@@ -80,6 +88,13 @@ def card_markdown(summary: ModelSummary, *, page: str | None = None) -> str:
         _measured_with(summary),
         *([] if summary.is_whole else ["**Only some items were asked: a first look, which gives no rank.**"]),
         *([_BELOW.format(", ".join(below))] if below else []),
+        *(
+            f"**Some groups lack answers, so that the values below rest on the others: {source_markdown(text)}.** A "
+            "value with all missing answers at their worst is in the JSON of `score`, and decides its gates."
+            for benchmark in summary.benchmarks
+            if groups_apart(benchmark)
+            for text in [f"{benchmark.heading}: {missing_text(benchmark)}"]
+        ),
         markdown(summary).rstrip("\n"),
         "A *useless predictor*, such as a coin, knows nothing of the question, and can get a perfect score in measures "
         "of evenness." + (f" The one nearest to the ideal is shown, by its name: {'; '.join(gives)}." if gives else ""),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple
 from functools import partial
@@ -19,8 +18,9 @@ if TYPE_CHECKING:
 
 _NONE = "none: "
 _MOST_GROUPS = 3
-_STANDS_OUT = 4.0
-"""Number of standard errors from which a group is named, the largest of many, of items that depend on each other."""
+_STANDS_OUT = 3e-5
+"""Probability below which a group is named: that of four standard errors, since it is the largest of many groups, of
+items that depend on each other."""
 _HEADINGS = ("value", "95 % interval", "ideal", "useless predictor")
 _ID = "id of the measure"
 """What options such as ``--fail-under`` take."""
@@ -59,8 +59,8 @@ def missing_text(benchmark: BenchmarkSummary) -> str:
     """Return how many items have no score and why, and the groups that have most of them."""
     kinds = {"refused": benchmark.n_refused, "unread": benchmark.n_unparsed, "failed": benchmark.n_failed}
     why = ", ".join(f"{n:,} {kind}" for kind, n in kinds.items() if n)
-    share = 100 * benchmark.n_missing / benchmark.n_items
-    text = f"{benchmark.n_missing:,} of {benchmark.n_items:,} items ({share:.0f} %) have no score: {why}"
+    text = f"{benchmark.n_missing:,} of {benchmark.n_items:,} items ({benchmark.n_missing / benchmark.n_items:.2%}) "
+    text += f"have no score: {why}"
     if benchmark.n_missing == benchmark.n_items:
         return text
     if most := groups_apart(benchmark)[:_MOST_GROUPS]:
@@ -70,24 +70,23 @@ def missing_text(benchmark: BenchmarkSummary) -> str:
 
 
 def groups_apart(benchmark: BenchmarkSummary) -> list[MissingOfGroup]:
-    """Return the groups that lack clearly more scores than the others of their kind, those that do so most first."""
-    apart = {one: _deviation(one, benchmark.missing_of_groups) for one in benchmark.missing_of_groups}
-    return sorted((one for one in apart if apart[one] > _STANDS_OUT), key=lambda one: -apart[one])
+    """Return the groups that lack clearly more scores than the others of their kind, the clearest first."""
+    chance = {one: _chance(one, benchmark.missing_of_groups) for one in benchmark.missing_of_groups}
+    return sorted((one for one in chance if chance[one] < _STANDS_OUT), key=lambda one: chance[one])
 
 
-def _deviation(group: MissingOfGroup, groups: Iterable[MissingOfGroup]) -> float:
-    """Return by how many standard errors a group lacks more than the others of its kind in its config together.
+def _chance(group: MissingOfGroup, groups: Iterable[MissingOfGroup]) -> float:
+    """Return how probable it is that a group lacks so many scores or more, if all of its kind lack them by chance.
 
-    This is the test of two proportions with a common variance; that items in clusters depend on each other, the limit
-    allows for, and not the test.
+    This is the exact test of Fisher, which holds for groups of two items too; that items in clusters depend on each
+    other, the limit allows for, and not the test.
     """
-    others = [one for one in groups if (one.config, one.name) == (group.config, group.name) and one is not group]
-    n_missing, n_items = sum(one.n_missing for one in others), sum(one.n_items for one in others)
-    if not n_items:
-        return 0.0
-    share = (group.n_missing + n_missing) / (group.n_items + n_items)
-    variance = share * (1 - share) * (1 / group.n_items + 1 / n_items)
-    return 0.0 if variance == 0 else (group.n_missing / group.n_items - n_missing / n_items) / math.sqrt(variance)
+    # Imported here, because most summaries miss nothing.
+    from scipy import stats
+
+    alike = [one for one in groups if (one.config, one.name) == (group.config, group.name)]
+    n_items, n_missing = sum(one.n_items for one in alike), sum(one.n_missing for one in alike)
+    return float(stats.hypergeom.sf(group.n_missing - 1, n_items, n_missing, group.n_items))
 
 
 def conditions(benchmark: BenchmarkSummary) -> str:

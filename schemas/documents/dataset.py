@@ -158,6 +158,9 @@ class Manifest(Document):
     """Further files with their hashes; left out of the file if there are none."""
     language: Language = "en"
     """Language of the texts, as an ISO 639 code; left out of the file for English."""
+    prompt: Name | None = None
+    """Prompt by which the measure of its source is defined, which is asked unless the user or the model needs another;
+    left out of the file if there is none."""
 
     @override
     def problems(self) -> Iterator[str]:

@@ -211,11 +211,12 @@ class ModelSummary(Document):
     """What else a reader must know, such as benchmarks that were not asked and why."""
     gates: tuple[GateOutcome, ...] = ()
     """The gates that the user set, each with its outcome."""
-
-    @property
-    def passed(self) -> bool:
-        """True if there are gates and the model passed each of them."""
-        return bool(self.gates) and all(gate.passed for gate in self.gates)
+    passed: bool | None = None
+    """True if the model passed all gates; None without any."""
+    allowed: tuple[Name, ...] = ()
+    """What the user let decide gates that otherwise does not, such as a limited run."""
+    is_by_point: bool = False
+    """True if the user let values decide gates, and not the far ends of their intervals."""
 
     @property
     def is_whole(self) -> bool:

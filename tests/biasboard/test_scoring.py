@@ -135,6 +135,8 @@ def test_a_local_model_is_scored_with_what_fits_and_limits_are_kept(
     assert f"gate {BENCHMARK}.worst_group_accuracy=1: FAILED: {BENCHMARK}.worst_group_accuracy is 0." in done.stderr
     found = contract.load(json.loads(done.stdout), ModelSummary, where="standard output")
     assert [gate.passed for gate in found.gates] == [True, False]
+    assert (found.passed, found.allowed, found.is_by_point) == (False, ("limited", "useless"), False)
+    assert f"of {BENCHMARK} only some items were asked" in found.gates[0].warnings
     (of_benchmark,) = found.benchmarks
     results = [read_run(path.parent).result for path in runs.rglob("result.json")]
     assert {result.signature.prompt for result in results} == {"intrinsic-v1"}
@@ -215,7 +217,10 @@ def test_what_cannot_be_scored_is_said_before_a_model_is_opened(datasets: Path, 
         with pytest.raises(ConfigError, match=message):
             score_model("x/y", replace(choice, **more), BackendOptions(), GateChoice())
 
-    refused("--benchmarks none: no such benchmark, or it needs data of yours; have: ", benchmarks=("none",))
+    refused(
+        "--benchmarks none: no such benchmark, nor a dataset in .*, where biasboard build puts those ",
+        benchmarks=("none",),
+    )
     refused("is a dataset; give the folder that it lies in", datasets=datasets / BENCHMARK)
     refused("--against acme/none: there are no results of it; have: none$", against="acme/none")
     (tmp_path / "synthbias@1.0.0" / "acme__None-7B").mkdir(parents=True)

@@ -14,6 +14,7 @@ from builders.build_command import own_name, reject_lines
 from builders.dataset.own_csv import OwnTable, read_tables
 from builders.own_questions.published_json import read_bbq, read_stereoset
 from builders.own_questions.questions import FORM, check, cluster_line, neutral_option, read
+from evaluators.runs.ask.study import Study
 from schemas.documents.dataset import Reject
 from schemas.files.row_files import read_rows
 from schemas.folders.dataset_folder import read_manifest
@@ -404,11 +405,10 @@ def test_published_files_become_datasets(tmp_path: Path) -> None:
         ",sent_more,sent_less,stereo_antistereo,bias_type,annotations\n"
         '0,"Nurses, they say, are kind.","Pilots, they say, are kind.",antistereo,profession,[]\n'
     )
-    whole = ("--prompt", "whole-v1")
-    for source, path, licence, n, n_options, asked, limit in (
-        ("bbq", age, "CC-BY-4.0", 8, 3, (), "dozens of templates"),
-        ("stereoset", dev, "CC-BY-SA-4.0", 4, 3, (*whole, "--normalisation", "token_mean"), "found many of its texts"),
-        ("crows-pairs", pairs, "CC-BY-SA-4.0", 1, 2, whole, "found many of its pairs"),
+    for source, path, licence, n, n_options, prompt, limit in (
+        ("bbq", age, "CC-BY-4.0", 8, 3, None, "dozens of templates"),
+        ("stereoset", dev, "CC-BY-SA-4.0", 4, 3, "whole-mean-v1", "found many of its texts"),
+        ("crows-pairs", pairs, "CC-BY-SA-4.0", 1, 2, "whole-v1", "found many of its pairs"),
     ):
         given = ("--source", source, "--input", path, "--out", tmp_path / source, "--language", "nl")
         built = commands.run("-m", "biasboard", "build", "own_questions", *given, status=0)
@@ -418,8 +418,11 @@ def test_published_files_become_datasets(tmp_path: Path) -> None:
         assert manifest.language == "nl"
         (*others, item) = read_rows(tmp_path / source / f"data/{source}/test-00000-of-00001.parquet", OwnQuestion)
         assert len(others) == n - 1
-        # The printed line asks as the source's measure is defined, and the card says what its authors did.
-        assert " ".join(("--model FOLDER", *asked)) + ", then biasboard board" in built.stdout
+        # The dataset is asked as the source's measure is defined, and the card says what its authors did.
+        assert manifest.prompt == prompt
+        assert "--model FOLDER, then biasboard board" in built.stdout
+        (usual,) = [one.prompt.id for one in Study(datasets=(tmp_path / source,)).usual_plans]
+        assert usual == (prompt or "letters-v1")
         card = (tmp_path / source / "README.md").read_text(encoding="utf-8")
         assert limit in card
         assert "Mechanical Turk" in card

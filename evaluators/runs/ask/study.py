@@ -271,7 +271,15 @@ class StudiedConfig:
     def usual(self) -> Sequence[Prompt]:
         """The named prompts, or else the usual ones, whatever fits a model."""
         named = {prompt.id: prompt for group in self.named for prompt in group}
+        if not named and (own := self.task.prompts.get(self.manifest.prompt or "")) is not None:
+            return [own]
         return list(named.values()) or usual_prompts(self.task, self.study.contexts)
+
+    @cached_property
+    def groups(self) -> list[Sequence[Prompt]]:
+        """The prompts among which the choice is ours, each group asked together: the usual ones come first."""
+        groups = prompt_groups(self.task, self.study.contexts)
+        return sorted(groups, key=lambda group: [one.id for one in group] != [one.id for one in self.usual])
 
     def plan(self, prompt: Prompt) -> Plan:
         """Return the plan that asks with a prompt.
@@ -447,7 +455,7 @@ def _told(configs: Iterable[StudiedConfig]) -> list[str]:
 
 def _chosen_or_refused(one: StudiedConfig, backend: Backend, max_failure_rate: float) -> Sequence[Prompt]:
     """Return the prompts of a config: those named, or the first that fit; of none, most that do, which is refused."""
-    groups = prompt_groups(one.task, one.study.contexts)
+    groups = one.groups
     if one.named or not groups:
         return one.usual
     prompts, passed_over = one.choose(groups, backend, max_failure_rate)
@@ -477,7 +485,7 @@ def _chosen_or_left_out(
     others_of = [{} if preferred is None else preferred(one.manifest, one.name) for one in configs]
     for one, others in zip(configs, others_of, strict=True):
         groups = sorted(
-            [] if one.named else prompt_groups(one.task, one.study.contexts),
+            [] if one.named else one.groups,
             key=lambda group: [name != _asker(group, others) for name in others],
         )
         groups_of.append(groups)
@@ -506,7 +514,7 @@ def _chosen_or_left_out(
             one.remarks[f"not asked with all prompts: {'; '.join(passed_over)}"] = None
         elif passed_over:
             one.remarks[f"{group_name(prompts)}, because {passed_over[0]}"] = None
-        elif not one.named and list(prompts) != list(prompt_groups(one.task, one.study.contexts)[0]):
+        elif not one.named and list(prompts) != list(one.groups[0]):
             one.remarks[f"{group_name(prompts)}, by which {_asker(prompts, others)} asked"] = None
     return [prompts for prompts, _ in choices]
 

@@ -129,9 +129,11 @@ def pace_of(plan: Plan, model: Model | None, name: str, stores: AnswerStores) ->
 
 def _other_stores(root: Path, signature: Signature, model: Model) -> list[Path]:
     """Return the stores of other runs that may hold answers to the same requests, those of the same config first."""
-    # A config may also have been asked as part of its suite, in a run with another name.
+    # A config may also have been asked as part of its suite, in a run with another name; and weights that are known by
+    # their hashes, unlike those behind an endpoint, may have had another name.
     of_config = runs_of_prompt(root, signature, model.id, signature.config)
-    folders = dict.fromkeys([*of_config, *runs_of_prompt(root, signature, model.id)])
+    others = runs_of_prompt(root, signature, None if model.endpoint == "local" else model.id)
+    folders = dict.fromkeys([*of_config, *others])
     folders.pop(run_folder(root, signature, model), None)
     return [folder / STORE for folder in folders if is_begun(folder / STORE)]
 

@@ -198,8 +198,8 @@ def print_estimates(estimates: Sequence[Estimate], notes: Sequence[str] = (), *,
         print(line)
     if any(estimated.n_answered is None for estimated in estimates):
         # Estimates from a sample probe the endpoint: which prompts fit depends on what it can do.
-        unprobed = "" if estimates[0].store_bytes is None else "the endpoint was not probed and "
-        print(f"{unprobed}stored answers were not looked up, so every request is counted")
+        unprobed = "" if estimates[0].store_bytes is None else "the endpoint was not probed; "
+        print(f"{unprobed}every request is counted, also those with stored answers, which takes the model to look up")
     print("no item was asked; leave out --dry-run to start")
 
 

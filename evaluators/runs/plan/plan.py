@@ -416,16 +416,23 @@ def model_folder(root: Path, signature: Signature, model_id: str) -> Path:
     return root / f"{signature.dataset}@{signature.dataset_version}" / model_id.replace("/", "__")
 
 
-def runs_of_prompt(root: Path, signature: Signature, model_id: str, config: str | None = None) -> list[Path]:
+def runs_of_prompt(root: Path, signature: Signature, model_id: str | None, config: str | None = None) -> list[Path]:
     """Return the existing folders of runs with the prompt of a signature, whatever their items, sorted.
 
-    ``config`` is that of the runs; None for any config or suite: a config is asked the same questions on its own and as
-    part of a suite.
+    Args:
+        root: Folder of all runs.
+        signature: What names the dataset and the prompt.
+        model_id: Id of the model; None for any.
+        config: Config of the runs; None for any config or suite: a config is asked the same questions on its own and as
+            part of a suite.
     """
     # A prompt's name may begin with another's, so only the key may follow.
     of_config = ".*" if config is None else re.escape(config)
     name = re.compile(f"{of_config}-{re.escape(signature.prompt)}-{_KEY.pattern}")
-    return sorted(path for path in model_folder(root, signature, model_id).glob("*/") if name.fullmatch(path.name))
+    if model_id is not None:
+        return sorted(path for path in model_folder(root, signature, model_id).glob("*/") if name.fullmatch(path.name))
+    folders = model_folder(root, signature, "any").parent.glob("*/*/")
+    return sorted(path for path in folders if name.fullmatch(path.name))
 
 
 def prompts_of_runs(root: Path, manifest: Manifest, config: str, model_id: str | None = None) -> frozenset[str]:

@@ -62,6 +62,16 @@ _PROMPTS = (
         chat=False,
     ),
     Prompt(
+        id="whole-mean-v1",
+        template="{context}{question}\nAnswer:",
+        options=(" {option}",),
+        scoring="option_logprob",
+        requires="option_logprobs",
+        description="As whole-v1, by the mean log-probability of a token, as in the published code of StereoSet.",
+        chat=False,
+        normalisation="token_mean",
+    ),
+    Prompt(
         id="whole-pll-v1",
         template="{context}",
         options=(" {option}",),

@@ -60,7 +60,7 @@ class AnswersInText:
             raise ConfigError(
                 f"--model {model}: {paths[0].name} has no such column of answers; have: {', '.join(columns) or 'none'}"
             )
-        return [AnswerFile("bbq", tuple(paths), model)]
+        return [AnswerFile("bbq", tuple(paths), model, column=model)]
 
     def published(self, config: str, notes: Mapping[str, str]) -> PublishedPart | None:
         """Return where the answers are published; None if the notes name no column of theirs."""
@@ -108,6 +108,10 @@ class SentenceScores:
     build_command = "biasboard build own_questions --source stereoset-published --input FILE"
     _REVISION = "https://github.com/moinnadeem/StereoSet/tree/c860b58cf99e8fe1809c05469999ab0865e2bb6e"
     _START = "predictions_"
+    _FAULTS: Mapping[str, str] = {
+        "roberta": "the published script tokenises the word of the blank without the space before it, which is part of "
+        "RoBERTa's tokens"
+    }
     _SENTENCES = "*_test.json"
 
     def files(self, folder: Path, model: str) -> Sequence[AnswerFile]:
@@ -176,7 +180,10 @@ class SentenceScores:
                 option_token_counts=unknown,
             )
 
-        return _imported(items, prompt, response, {_ANSWERS: path.name, "rows": f"{len(scores):,}"}, dataset)
+        notes = {_ANSWERS: path.name, "rows": f"{len(scores):,}"}
+        if (fault := self._FAULTS.get(file.model.partition("-")[0])) is not None:
+            notes["known_fault"] = fault
+        return _imported(items, prompt, response, notes, dataset)
 
 
 def _imported(
