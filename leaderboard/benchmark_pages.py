@@ -117,6 +117,8 @@ class Paper(NamedTuple):
     arxiv: str | None = None
     """Identifier at arXiv; None if it is not there."""
     doi: str | None = None
+    config: str | None = None
+    """Config to whose numbers it belongs; None for all of the benchmark."""
 
 
 class Example(NamedTuple):
@@ -175,6 +177,8 @@ class BenchmarkPages:
     """Command that scores a model on it, as readers may copy it; empty if that is ``biasboard run`` as for any text."""
     is_of_own_data: bool = False
     """True if its questions are those of whoever builds a board, so that a board without results does not miss it."""
+    titles: Mapping[str, str] = field(default_factory=dict)
+    """Names for readers, by config, of data that are known by a name of their own."""
     config_names: Mapping[str, str] = field(default_factory=dict)
     """What each config asks, in a few words for laymen, by name of the config; empty if its prompts say all."""
     prompt_names: Mapping[str, str] = field(default_factory=dict)
@@ -209,6 +213,14 @@ class BenchmarkPages:
     def heading(self) -> str:
         """The name of the benchmark for readers."""
         return self.title or self.name.replace("_", " ")
+
+    def title_of(self, config: str) -> str:
+        """Return the name for readers of what a config holds: that of its data, or else that of the benchmark."""
+        return self.titles.get(config, self.heading)
+
+    def papers_of(self, config: str | None) -> list[Paper]:
+        """Return the papers to cite with the numbers of a config."""
+        return [paper for paper in self.papers if paper.config in (None, config)]
 
     def config_words(self, config: str, prompt: str = "") -> str:
         """Return what a config asks, by a certain prompt, in words for readers."""

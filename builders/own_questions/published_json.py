@@ -311,6 +311,7 @@ def _stereoset_names(where: str, entry: JsonValue) -> dict[str, str]:
         "category": bias_type,
         "group": target,
         "cluster": f"{bias_type}-{target}",
-        "id": _text(entry, "id"),
+        # Its beginning tells the sentences apart, and all of it would be much of each file of records.
+        "id": _text(entry, "id")[:8],
         "flag": NAMES_ONLY,
     }

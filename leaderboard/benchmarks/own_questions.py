@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from leaderboard.benchmark_pages import BenchmarkPages, Column, Example, Headline, Layout
+from leaderboard.benchmark_pages import BenchmarkPages, Column, Example, Headline, Layout, Paper
 
 _OWN = "questions"
 """Config of a researcher's own questions; published ones have the names of their sources."""
@@ -57,7 +57,7 @@ PAGES = BenchmarkPages(
         ),
         Headline(
             "accuracy_gap",
-            "Gap between pronouns",
+            "Gap between groups",
             "How much more often the model is right with one kind of pronoun than with another, of he, she and they. 0 "
             "is even, and chance alone makes it positive.",
             "difference of two shares",
@@ -153,6 +153,13 @@ PAGES = BenchmarkPages(
     ),
     command="biasboard run --dataset out/datasets/own-mine --backend transformers --model ORG/NAME",
     is_of_own_data=True,
+    titles={
+        "bbq": "BBQ",
+        "crows-pairs": "CrowS-Pairs",
+        "stereoset": "StereoSet",
+        "winogender": "Winogender",
+        "winoqueer": "WinoQueer",
+    },
     prompt_names={
         "letters-v1": "letters",
         "letters-generate-v1": "letters, answered in text",
@@ -177,5 +184,56 @@ PAGES = BenchmarkPages(
     baseline_note=(
         "Baselines answer by a fixed rule and are never ranked. The even measures are ideal for a coin: only a model "
         "whose accuracy is separably above that of every baseline that does not solve the items by itself is ranked."
+    ),
+    papers=(
+        Paper(
+            key="parrish2022bbq",
+            title="BBQ: A Hand-Built Bias Benchmark for Question Answering",
+            authors=(
+                *("Parrish, Alicia", "Chen, Angelica", "Nangia, Nikita", "Padmakumar, Vishakh", "Phang, Jason"),
+                *("Thompson, Jana", "Htut, Phu Mon", "Bowman, Samuel"),
+            ),
+            booktitle="Findings of the Association for Computational Linguistics: ACL 2022",
+            year=2022,
+            address="https://aclanthology.org/2022.findings-acl.165/",
+            arxiv="2110.08193",
+            doi="10.18653/v1/2022.findings-acl.165",
+            config="bbq",
+        ),
+        Paper(
+            key="nadeem2021stereoset",
+            title="StereoSet: Measuring stereotypical bias in pretrained language models",
+            authors=("Nadeem, Moin", "Bethke, Anna", "Reddy, Siva"),
+            booktitle="Proceedings of the 59th Annual Meeting of the Association for Computational Linguistics and the "
+            "11th International Joint Conference on Natural Language Processing (Volume 1: Long Papers)",
+            year=2021,
+            address="https://aclanthology.org/2021.acl-long.416/",
+            arxiv="2004.09456",
+            doi="10.18653/v1/2021.acl-long.416",
+            config="stereoset",
+        ),
+        Paper(
+            key="nangia2020crowspairs",
+            title="CrowS-Pairs: A Challenge Dataset for Measuring Social Biases in Masked Language Models",
+            authors=("Nangia, Nikita", "Vania, Clara", "Bhalerao, Rasika", "Bowman, Samuel R."),
+            booktitle="Proceedings of the 2020 Conference on Empirical Methods in Natural Language Processing (EMNLP)",
+            year=2020,
+            address="https://aclanthology.org/2020.emnlp-main.154/",
+            arxiv="2010.00133",
+            doi="10.18653/v1/2020.emnlp-main.154",
+            config="crows-pairs",
+        ),
+        Paper(
+            key="rudinger2018winogender",
+            title="Gender Bias in Coreference Resolution",
+            authors=("Rudinger, Rachel", "Naradowsky, Jason", "Leonard, Brian", "Van Durme, Benjamin"),
+            booktitle="Proceedings of the 2018 Conference of the North American Chapter of the Association for "
+            "Computational Linguistics: Human Language Technologies, Volume 2 (Short Papers)",
+            year=2018,
+            address="https://aclanthology.org/N18-2002/",
+            arxiv="1804.09301",
+            doi="10.18653/v1/N18-2002",
+            config="winogender",
+        ),
     ),
 )

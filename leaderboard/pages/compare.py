@@ -104,7 +104,7 @@ def _about_measure(profile: Profile, column: ProfileColumn, address: str) -> Jso
     values = {model_key(identity): metric for identity, metric in column.metrics.items() if metric.value is not None}
     first = next(iter(values.values()), None)
     return {
-        "benchmark": profile.pages.heading,
+        "benchmark": profile.title,
         "label": headline.label,
         "sentence": headline.sentence,
         "page": address,

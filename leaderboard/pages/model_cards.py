@@ -13,7 +13,7 @@ from pathlib import Path
 
 from biasboard.ground.files import replacing_folder
 from evaluators.benchmark import load_benchmark
-from leaderboard.benchmark_pages import load_pages
+from leaderboard.benchmark_pages import Paper, load_pages
 from leaderboard.model_facts import display_name
 from leaderboard.pages.badges import summary_badge
 from leaderboard.pages.markup import source_markdown
@@ -26,7 +26,7 @@ from leaderboard.pages.summary_forms import (
     missing_text,
     placing_text,
 )
-from leaderboard.pages.table_files import bibtex_of_benchmarks
+from leaderboard.pages.table_files import bibtex_of
 from schemas.documents.model_summary import ComparedAs, MeasureValue, ModelSummary
 
 CARD, METADATA = "card.md", "model-index.yaml"
@@ -108,9 +108,15 @@ def card_markdown(summary: ModelSummary, *, page: str | None = None) -> str:
         + "Signatures of the conditions, the same for all models that are asked alike (SHA-256):\n"
         + ", ".join(f"`{sha256[:_SHOWN_OF_HASH]}`" for sha256 in hashes),
         "### Cite",
-        f"```bibtex\n{bibtex_of_benchmarks([load_pages(one.benchmark) for one in summary.benchmarks])}```",
+        f"```bibtex\n{bibtex_of(_papers(summary))}```",
     ]
     return "\n\n".join([*parts, ""])
+
+
+def _papers(summary: ModelSummary) -> Iterator[Paper]:
+    for benchmark in summary.benchmarks:
+        for config in dict.fromkeys(measure.config for measure in benchmark.measures):
+            yield from load_pages(benchmark.benchmark).papers_of(config)
 
 
 def _measured_with(summary: ModelSummary) -> str:

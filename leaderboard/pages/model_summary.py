@@ -185,7 +185,7 @@ def _of_benchmark(
     is_compared = any(measure.difference is not None for measure in measures)
     return BenchmarkSummary(
         benchmark=profile.benchmark,
-        heading=profile.pages.heading,
+        heading=profile.title,
         dataset=profile.scope.dataset,
         dataset_version=profile.scope.dataset_version,
         protocol=profile.scope.protocol,

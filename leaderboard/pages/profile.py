@@ -189,7 +189,7 @@ def _folded(part: Profile) -> tuple[str, str, tuple[str, ...]]:
         note = "one can be ranked, with nobody to compare it with"
     else:
         note = f"{n_ranked or 'none'} can be ranked"
-    return part.pages.heading, note, tuple(sorted(part.models))
+    return part.title, note, tuple(sorted(part.models))
 
 
 def _rows(board: Board, parts: Sequence[Profile], explored: frozenset[str]) -> tuple[FrontRow, ...]:

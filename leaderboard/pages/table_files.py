@@ -17,7 +17,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from biasboard.ground.plain_text import printable
-from leaderboard.benchmark_pages import BenchmarkPages, Paper
+from leaderboard.benchmark_pages import Paper
 from leaderboard.pages.markup import value_text
 from leaderboard.pages.tables import TableView, result_files
 from leaderboard.ranking.boards import Board
@@ -286,7 +286,7 @@ def paper_latex(view: TableView) -> str:
     body = [r"\midrule", *map(line, view.table.rows)]
     headings = [column.heading for column in view.headlines]
     is_wide = len(headings) > 3
-    cited = ", ".join(paper.key for paper in view.pages.papers)
+    cited = ", ".join(paper.key for paper in view.pages.papers_of(view.table.signature.config))
     cite = f"% Cite {cited} and the table itself: the entries are in the .bib file beside this one."
     footnotes = [rf"\textsuperscript{{{mark}}} {escape(reason)}\par" for reason, mark in marks.items()]
     if footnotes:
@@ -395,19 +395,19 @@ def bibtex(view: TableView, rows: str, address: str | None) -> str:
         rows: Text of its CSV export, whose hash identifies the numbers.
         address: Address of the site, which ends with a slash; None if it has none.
     """
-    return "\n".join([_table_entry(view, rows, address), *map(_paper_entry, view.pages.papers)]) + "\n"
+    papers = view.pages.papers_of(view.table.signature.config)
+    return "\n".join([_table_entry(view, rows, address), *map(_paper_entry, papers)]) + "\n"
 
 
-def bibtex_of_benchmarks(pages: Sequence[BenchmarkPages]) -> str:
-    """Return an entry of the software and one of each paper that belongs to some benchmarks."""
+def bibtex_of(papers: Iterable[Paper]) -> str:
+    """Return an entry of the software and one of each paper."""
     version = importlib.metadata.version(_DISTRIBUTION)
     software = {
         "title": f"{{{_DISTRIBUTION}: versioned bias benchmarks for language models}}",
         "author": f"{{The {_DISTRIBUTION} contributors}}",
         "version": version,
     }
-    papers = dict.fromkeys(paper for of_benchmark in pages for paper in of_benchmark.papers)
-    return "\n".join([_entry("software", _DISTRIBUTION, software), *map(_paper_entry, papers)]) + "\n"
+    return "\n".join([_entry("software", _DISTRIBUTION, software), *map(_paper_entry, dict.fromkeys(papers))]) + "\n"
 
 
 def _table_entry(view: TableView, rows: str, address: str | None) -> str:

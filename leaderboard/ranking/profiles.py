@@ -234,7 +234,12 @@ class Profile:
         """The name of the benchmark, with the conditions if others come first; of own data theirs."""
         if self.is_own:
             return " ".join(self.scope.data)
-        return self.pages.heading if self.is_default else f"{self.pages.heading} ({self.conditions})"
+        return self.title if self.is_default else f"{self.title} ({self.conditions})"
+
+    @property
+    def title(self) -> str:
+        """The name of its data for readers, or else that of the benchmark."""
+        return self.pages.title_of(self.table.signature.config)
 
     @property
     def key(self) -> str:

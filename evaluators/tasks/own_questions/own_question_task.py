@@ -87,7 +87,7 @@ PUBLISHED_CHOICES, PUBLISHED_SCORES = "published-choice-v1", "published-scores-v
 _IMPORTED = (
     Prompt(
         id=PUBLISHED_CHOICES,
-        template="{item_id}",
+        template="",
         options=("{option}",),
         scoring="generation",
         requires="import",
@@ -98,7 +98,7 @@ _IMPORTED = (
     ),
     Prompt(
         id=PUBLISHED_SCORES,
-        template="{item_id}",
+        template="",
         options=("{option}",),
         scoring="option_logprob",
         requires="import",
@@ -144,7 +144,8 @@ class OwnQuestionTask(Task):
                 else f"item '{item.item_id}' has no texts, so that nothing can be asked; import published answers to it"
             )
         if prompt.requires == "import":
-            return prompt.asking(item.item_id, options=item.options, outcomes=item.options, facts=facts)
+            # Nobody was sent a prompt of ours, and random ids or hashes would be most of a file.
+            return prompt.asking("", options=item.options, outcomes=item.options, facts=facts)
         context = "" if item.context is None else f"{item.context}\n"
         if prompt.requires == "pseudo_logprobs" and item.question is not None:
             raise UnfitPromptError(

@@ -112,9 +112,7 @@ def _best_cue(requests: Mapping[str, Request]) -> Mapping[str, Response]:
 
     There is no preference where there is no right answer, nor where nothing can be read before the options.
     """
-    # An item without texts is asked about by its id alone.
-    can_read = {sha256: len(request.prompt.split()) > 1 for sha256, request in requests.items()}
-    asked = {sha256: request for sha256, request in requests.items() if can_read[sha256] and request.facts["answer"]}
+    asked = {sha256: request for sha256, request in requests.items() if request.prompt and request.facts["answer"]}
     questions = []
     for request in asked.values():
         outcomes, facts = request.outcomes, request.facts

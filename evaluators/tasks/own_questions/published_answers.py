@@ -152,7 +152,7 @@ class SentenceScores:
         try:
             scores = {str(one["id"]): float(one["score"]) for one in _json(path)["intrasentence"]}
             ids = {
-                str(one["id"]): {
+                str(one["id"])[:8]: {
                     f"text{place}": str(sentence["id"]) for place, sentence in enumerate(one["data"].values(), start=1)
                 }
                 for other in others
