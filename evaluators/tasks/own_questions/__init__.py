@@ -10,6 +10,7 @@ From item to metrics::
         v
     own_question_metrics: accuracy by group, gap, worst group; stereotype rate, bias scores; places that are preferred
 
+*published_answers* reads answers to BBQ and StereoSet that their authors published, in place of a model's.
 A baseline of *own_questions_benchmark* predicts the right option from wording, length and place alone.
 """
 
