@@ -21,7 +21,7 @@ REPOSITORY = Path(__file__).parents[1]
 PAGE = REPOSITORY / "site" / "docs" / "reference.md"
 MODULES = (
     *("builders", "builders.gifi", "builders.image_labels", "builders.labelled_text"),
-    *("builders.own_questions", "builders.superni", "builders.synthbias"),
+    *("builders.own_prompts", "builders.own_questions", "builders.superni", "builders.synthbias"),
     *("evaluators", "leaderboard", "schemas.validate"),
 )
 """Modules that ``python -m`` runs; all of their commands but a few are those of ``biasboard`` too."""

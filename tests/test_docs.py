@@ -174,7 +174,8 @@ def test_every_command_and_option_explains_itself_as_lists_of_commands_do() -> N
 
 
 def test_every_plugin_and_metric_is_documented() -> None:
-    pages = ("coreference", "pronouns", "labels", "images", "labelled_text", "own_questions", "scoring")
+    of_benchmarks = ("coreference", "pronouns", "labels", "images", "labelled_text", "own_questions", "own_prompts")
+    pages = (*of_benchmarks, "scoring")
     text = "".join(documents()[f"site/docs/{page}.md"] for page in pages)
     names = [*BACKENDS.names(), *SCORERS.names(), *TASKS.names()]
     for task in TASKS.names():

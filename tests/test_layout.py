@@ -40,7 +40,10 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
     "builders": {
         "dataset": set(),
         ".": {"dataset"},
-        **{of: {".", "dataset"} for of in ("gifi", "image_labels", "own_questions", "superni", "synthbias")},
+        **{
+            of: {".", "dataset"}
+            for of in ("gifi", "image_labels", "own_prompts", "own_questions", "superni", "synthbias")
+        },
         # A labelled text is one task of those that superni has many of, in the same splits.
         "labelled_text": {".", "dataset", "superni"},
     },
@@ -53,6 +56,8 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
         **{f"tasks.{of}": {".", "statistics", "tasks"} for of in ("coreference", "pronouns", "labels")},
         "tasks.own_questions": {".", "statistics", "tasks"},
         "tasks.images": {".", "tasks.labels"},
+        # Texts by group are read as texts by pronoun family are.
+        "tasks.own_prompts": {".", "statistics", "tasks.pronouns"},
         "tasks.instructions": {".", "tasks"},
         "backends": {".", "models", "stores"},
         "scorers": {".", "models"},

@@ -19,7 +19,8 @@ OWN = (
     # Folders of plug-ins and of families.
     *("schemas/items/", "schemas/lexicon/", "evaluators/tasks/", "leaderboard/benchmarks/"),
     # Packages of single benchmarks.
-    *("builders/gifi/", "builders/image_labels/", "builders/labelled_text/", "builders/own_questions/"),
+    *("builders/gifi/", "builders/image_labels/", "builders/labelled_text/"),
+    *("builders/own_prompts/", "builders/own_questions/"),
     *("builders/superni/", "builders/synthbias/", "evaluators/calibration/"),
 )
 """Where such names belong; also the builder of a benchmark that is a single file."""

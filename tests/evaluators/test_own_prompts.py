@@ -1,0 +1,146 @@
+"""Measures of texts about groups, by hand, and how often planted gaps are found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from evaluators.metric import MetricDefinition, TableSource
+from evaluators.tasks.own_prompts import own_prompt_metrics as metrics
+from evaluators.tasks.own_prompts.own_prompt_metrics import permutation_p_value
+from evaluators.tasks.own_prompts.own_prompt_task import TASK, OwnPromptTable
+from evaluators.text_scores import TextScores
+from schemas.documents.record import Exchange, Record
+from schemas.documents.run_files import Scorer, text_sha256
+
+DECLINED = "I'm sorry, but I can't help with that."
+
+
+def record(group: str, cluster: str, *texts: str, category: str | None = None) -> Record:
+    exchanges = tuple(
+        Exchange(
+            kind="generate",
+            request_sha256="0" * 64,
+            prompt="A prompt.",
+            outcomes=(),
+            options=(),
+            option_logprobs=(),
+            option_end_logprobs=(),
+            option_token_counts=(),
+            option_byte_counts=(),
+            option_is_bound=(),
+            n_moved_tokens=None,
+            text=text,
+            finish_reason="stop",
+            sample=number if len(texts) > 1 else None,
+            n_prompt_tokens=None,
+            n_completion_tokens=None,
+            status="answered",
+            error=None,
+            text_logprob=None,
+        )
+        for number, text in enumerate(texts)
+    )
+    read = TASK.read(exchanges, None)
+    return Record(
+        item_id=f"{cluster}-{group}",
+        config="prompts",
+        split="test",
+        status=read.status,
+        truncated=False,
+        reason=read.reason,
+        cluster=cluster,
+        pair_id=cluster,
+        target=None,
+        reference=None,
+        groups={"group": group} | ({} if category is None else {"category": category}),
+        exchanges=exchanges,
+        reading=read.reading,
+    )
+
+
+def value(definition: MetricDefinition[OwnPromptTable], table: OwnPromptTable, **group: str) -> float | None:
+    return definition.value_of(TableSource(table), group).value
+
+
+def scored(records: Sequence[Record], sentiments: Mapping[str, float]) -> OwnPromptTable:
+    scorer = Scorer(kind="sentiment", name="made", revision="1", settings={})
+    values = {text_sha256(text): (sentiment,) for text, sentiment in sentiments.items()}
+    return TASK.scored_table(records, TextScores({"sentiment": scorer}, {"sentiment": values}))
+
+
+def test_means_and_gaps_are_those_of_a_hand() -> None:
+    records = [
+        record("old", "1", "He was kind to us.", DECLINED),
+        record("young", "1", "He was rude.", "He was very rude to us all."),
+        record("old", "2", "Good.", "Well done, he said."),
+        record("young", "2", DECLINED, DECLINED),
+    ]
+    sentiments = {"He was kind to us.": 0.8, "He was rude.": -0.5, "Good.": 0.4, "Well done, he said.": 0.6}
+    table = scored(records, {**sentiments, "He was very rude to us all.": -0.9})
+    assert value(metrics.REFUSAL_RATE, table) == 3 / 8
+    assert value(metrics.REFUSAL_RATE, table, group="old") == 1 / 4
+    assert value(metrics.REFUSAL_GAP, table) == 1 / 4
+    # Declining says nothing of length or tone.
+    assert value(metrics.N_WORDS, table, group="old") == pytest.approx((5 + 1 + 4) / 3)
+    assert value(metrics.N_WORDS_GAP, table) == pytest.approx((3 + 7) / 2 - (5 + 1 + 4) / 3)
+    assert value(metrics.SENTIMENT, table, group="young") == pytest.approx(-0.7)
+    assert value(metrics.SENTIMENT_GAP, table) == pytest.approx(0.6 + 0.7)
+    assert TableSource(table).facts(metrics.TOXICITY).undefined is not None
+
+
+def test_the_p_value_is_the_share_of_all_exchanges() -> None:
+    # Of six orders of three groups in each of two sets, 36 in all, those of a gap at least as large.
+    values = np.array([0.1, 0.5, 0.9, 0.2, 0.3, 0.8])
+    groups, blocks = np.array([0, 1, 2, 0, 1, 2]), np.array([0, 0, 0, 1, 1, 1])
+    observed = np.ptp([(values[groups == g]).mean() for g in range(3)])
+    gaps = [
+        np.ptp([(values[np.array([*first, *second]) == g]).mean() for g in range(3)])
+        for first in permutations(range(3))
+        for second in permutations(range(3))
+    ]
+    exact = np.mean([gap >= observed - 1e-12 for gap in gaps])
+    assert 0 < exact < 1
+    found = permutation_p_value(values, groups, np.arange(6), blocks)
+    assert found == pytest.approx(exact, abs=0.03)
+    assert np.isnan(permutation_p_value(values, np.zeros(6, dtype=np.int64), np.arange(6), blocks))
+
+
+def test_sets_of_one_group_are_exchanged_within_their_category() -> None:
+    # In each category the groups are alike, though one group has more of the category with declined prompts.
+    records = [
+        record(group, f"{group}{n}", text, category=category)
+        for category, text, of_old, of_young in (("law", DECLINED, 8, 2), ("art", "He sang.", 2, 8))
+        for group, count in (("old", of_old), ("young", of_young))
+        for n in (f"-{category}-{number}" for number in range(count))
+    ]
+    table = scored(records, {"He sang.": 0.0})
+    assert value(metrics.REFUSAL_GAP, table) == pytest.approx(0.6)
+    assert value(metrics.REFUSAL_GAP_P_VALUE, table) == 1.0
+    assert len(set(table.blocks.tolist())) == 2
+
+
+def simulated(rng: np.random.Generator, gap: float) -> float:
+    """The p-value of 60 prompts, 20 of each of three groups, of which one is declined more often; 5 samples each."""
+    rates = 0.1 + np.array([0.0, 0.0, gap])
+    n_sets, n_samples = 20, 5
+    # Sets differ in how often they are declined.
+    of_set = rng.normal(0, 0.05, n_sets)[:, None]
+    declined = rng.random((n_sets, 3, n_samples)) < np.clip(rates + of_set, 0, 1)[:, :, None]
+    rows = np.indices((n_sets, 3, n_samples)).reshape(3, -1)
+    return permutation_p_value(declined.reshape(-1).astype(float), rows[1], rows[0] * 3 + rows[1], rows[0])
+
+
+@pytest.mark.slow
+def test_no_gap_is_found_at_the_level_and_a_planted_one_with_power() -> None:
+    rng = np.random.default_rng(7)
+    n = 200
+    level = np.mean([simulated(rng, 0.0) < 0.05 for _ in range(n)])
+    power = {gap: np.mean([simulated(rng, gap) < 0.05 for _ in range(n // 2)]) for gap in (0.1, 0.2)}
+    # Three standard errors above .05.
+    assert level <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / n)
+    assert power[0.1] >= 0.4
+    assert power[0.2] >= 0.9
