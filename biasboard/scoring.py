@@ -353,7 +353,8 @@ def _of_earlier(backend: Backend, finished: Sequence[Finished]) -> str | None:
         return None
     n_earlier, n = sum(run.n_earlier for run in finished), sum(run.result.usage.n_requests for run in finished)
     answered = (run.result.environment.settings.get(MODELS_THAT_ANSWERED, "") for run in finished)
-    models = sorted({name for names in answered for name in names.split(", ") if name})
+    # A run's names have a comma between them, and those of its runtimes a slash.
+    models = sorted({name for names in answered for name in names.replace(" / ", ", ").split(", ") if name})
     told = []
     if n_earlier:
         told.append(

@@ -89,8 +89,7 @@ def card_markdown(summary: ModelSummary, *, page: str | None = None) -> str:
         *([] if summary.is_whole else ["**Only some items were asked: a first look, which gives no rank.**"]),
         *([_BELOW.format(", ".join(below))] if below else []),
         *(
-            f"**Some groups lack answers, so that the values below rest on the others: {source_markdown(text)}.** A "
-            "value with all missing answers at their worst is in the JSON of `score`, and decides its gates."
+            f"**Some groups lack answers, so that the values below rest on the others: {source_markdown(text)}.**"
             for benchmark in summary.benchmarks
             if groups_apart(benchmark)
             for text in [f"{benchmark.heading}: {missing_text(benchmark)}"]

@@ -22,6 +22,8 @@ _STANDS_OUT = 3e-5
 """Probability below which a group is named: that of four standard errors, since it is the largest of many groups, of
 items that depend on each other."""
 _HEADINGS = ("value", "95 % interval", "ideal", "useless predictor")
+_AT_WORST = "missing at worst"
+"""Heading of values with all missing answers at their worst, shown where that is another value."""
 _ID = "id of the measure"
 """What options such as ``--fail-under`` take."""
 
@@ -107,9 +109,19 @@ def _measures(summary: ModelSummary) -> Iterator[tuple[BenchmarkSummary, Measure
 
 
 def _headings(summary: ModelSummary) -> tuple[str, ...]:
-    if summary.against is None or all(measure.difference is None for _, measure in _measures(summary)):
-        return _HEADINGS
-    return *_HEADINGS, display_name(summary.against), "nearer to the ideal by"
+    value, interval, *more = _HEADINGS
+    headings = (value, interval, *([_AT_WORST] if _shows_worst(summary) else []), *more)
+    if not _is_compared(summary):
+        return headings
+    return *headings, display_name(summary.against or ""), "nearer to the ideal by"
+
+
+def _is_compared(summary: ModelSummary) -> bool:
+    return summary.against is not None and any(measure.difference is not None for _, measure in _measures(summary))
+
+
+def _shows_worst(summary: ModelSummary) -> bool:
+    return any(measure.value is not None and measure.at_worst != measure.value for _, measure in _measures(summary))
 
 
 def _row(summary: ModelSummary, benchmark: BenchmarkSummary, measure: MeasureValue) -> tuple[str, ...]:
@@ -121,15 +133,20 @@ def _row(summary: ModelSummary, benchmark: BenchmarkSummary, measure: MeasureVal
         measure.label,
         number_of(measure, measure.value),
         interval_of(measure),
+        *([_worst_of(measure)] if _shows_worst(summary) else []),
         "" if measure.ideal is None else f"{measure.ideal:g}",
         "" if useless is None else f"{number_of(measure, useless.value)} {useless.name}",
     )
     difference = measure.difference
-    if len(_headings(summary)) == len(_HEADINGS):
+    if not _is_compared(summary):
         return cells
     if difference is None:
         return *cells, "", ""
     return *cells, number_of(measure, difference.value), difference_of(benchmark, measure)
+
+
+def _worst_of(measure: MeasureValue) -> str:
+    return "unknown" if measure.at_worst is None else number_of(measure, measure.at_worst)
 
 
 def number_of(measure: MeasureValue, value: float) -> str:

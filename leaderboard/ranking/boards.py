@@ -253,6 +253,10 @@ def _measured(entry: Entry, shut: str | None, by: RankingMetric | None) -> Ranka
     return RankableValue(row, metric, bounds, None if metric is None else entry.deviations.get(metric.name))
 
 
+_OF_ONE_READING = frozenset({"items", "pairs", "answers"})
+"""Units of which a metric excludes those that an answer is missing of."""
+
+
 def missing_bounds(entry: Entry, metric: Metric | None) -> Bounds | None:
     """Return what missing answers could make of a value of a result; None if none is missing that could change it."""
     if metric is None:
@@ -266,9 +270,12 @@ def missing_bounds(entry: Entry, metric: Metric | None) -> Bounds | None:
     share = entry.missing_share
     if counting is not None and total:
         share = max(counting.n_excluded / total, entry.unread_share)
+    counts = entry.result.counts
+    if metric.unit not in _OF_ONE_READING and counts.items and not entry.result.signature.parts:
+        # Its units, such as occupations, have a value while any of their items has.
+        share = max(share, 1 - counts.scored / counts.items)
     # What a metric excludes of a result that answers everything, no answer could have changed: WinoBias has pairs that
     # differ in more than the pronoun.
-    counts = entry.result.counts
     lacks_some = counts.scored < counts.items or bool(entry.settled or entry.unread_share)
     lacks_answers = lacks_some and bool(metric.n_excluded or share)
     return bounds_of(metric, share) if lacks_answers else None

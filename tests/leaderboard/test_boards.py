@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from leaderboard.pages.publishing import generate, make_view, parquet_files
-from leaderboard.ranking.boards import Board, assemble, table_title, why_all_shut
+from leaderboard.ranking.boards import Board, assemble, missing_bounds, table_title, why_all_shut
 from leaderboard.ranking.rank_ranges import BY_INDEX, RankRange, why_unranked
 from leaderboard.ranking.rows import Row, Table
 from leaderboard.verify.entries import Entry, Match, Root
@@ -344,3 +344,17 @@ def test_files_and_pages_hold_the_ranks_by_every_choice(choices: Board) -> None:
                 assert ends == ([None, None] if rank is None else [rank.best, rank.worst])
             assert line[f"unranked_reason{ending}"] == row.unranked
             assert line[f"ranked_by_worst{ending}"] == (None if row.bounds is None else row.bounds.worst)
+
+
+def test_missing_answers_count_in_measures_of_units_that_hold_several(tmp_path: Path) -> None:
+    write_model(tmp_path, "acme/good", leaning(2.0, 0.1))
+    (entry,) = load_known(Root(tmp_path, "local")).entries
+    gap, accuracy = (present(entry.metric(name)) for name in ("eo_gap", "accuracy"))
+    assert missing_bounds(entry, gap) is None
+    counts = replace(entry.result.counts, scored=80, refused=20)
+    lacking = replace(entry, result=replace(entry.result, counts=counts))
+    # Occupations have a value however many of their items lack one, so that none is excluded.
+    assert (gap.unit, gap.n_excluded) == ("occupations", 0)
+    assert present(missing_bounds(lacking, gap)).worst == pytest.approx(0.8 * present(gap.value) + 0.2)
+    excluding = replace(accuracy, n=80, n_excluded=20)
+    assert present(missing_bounds(lacking, excluding)).worst == pytest.approx(0.8 * present(accuracy.value))

@@ -275,9 +275,12 @@ def _in_all(estimates: Sequence[Estimate]) -> Estimate:
     for name in (*names, "cost_usd", "store_bytes"):
         values = [getattr(estimated, name) for estimated in estimates]
         sums[name] = None if None in values else sum(values)
-    most = [estimated.n_prompt_tokens_at_most or estimated.n_prompt_tokens for estimated in estimates]
-    if sums["n_prompt_tokens"] is None and None not in most:
-        sums["n_prompt_tokens_at_most"] = sum(filter(None, most))
+    most = [
+        estimated.n_prompt_tokens if estimated.n_prompt_tokens_at_most is None else estimated.n_prompt_tokens_at_most
+        for estimated in estimates
+    ]
+    is_bound = any(estimated.n_prompt_tokens_at_most is not None for estimated in estimates) and None not in most
+    sums["n_prompt_tokens_at_most"] = sum(filter(None, most)) if is_bound else None
     return replace(estimates[0], **sums)
 
 
