@@ -101,6 +101,8 @@ def build(
     groups = listed([f"{printable(group, most=40)} {n:,}" for group, n in counts.most_common()], most=8)
     print(f"  prompts: {len(split.items):,}; groups: {groups}")
     print(f"  {prompts.comparison_line(split.items)}")
+    if (warning := prompts.mixed_line(split.items)) is not None:
+        print(warning)
     print(*reject_lines(draft.rejects, folder), *closing_lines(manifest, folder), run_line(folder), sep="\n")
     return folder
 

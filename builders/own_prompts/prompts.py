@@ -92,8 +92,12 @@ def read(source: str, paths: Sequence[Path], mapped: Sequence[str]) -> list[OwnT
             document = loads(raw.decode("utf-8-sig"), where=f"--input {path.name}", remedy=f"give {what}")
         except UnicodeDecodeError as error:
             raise DataError(f"--input {path.name}: byte {raw[error.start]:#04x} is not UTF-8; give {what}") from error
+        category = path.stem.removesuffix("_prompt")
         rows = [
-            OwnRow(where, plain_values({**values, "category": path.stem.removesuffix("_prompt")})[0])
+            # One person may stand in several files, whose groups are not compared with each other.
+            OwnRow(
+                where, plain_values({**values, "category": category, "cluster": f"{category}-{values['cluster']}"})[0]
+            )
             for where, values in _nested(document, levels, path.name, what)
         ]
         if not rows:
@@ -278,6 +282,17 @@ def draft(
         reject_rules=(BROKEN_ROW, *RULES),
         card=_card(tables, items, licence, stated, language),
     )
+
+
+def mixed_line(items: Sequence[OwnPrompt]) -> str | None:
+    """Return a warning if no two categories share a group, so that a gap over all groups mixes categories."""
+    groups: dict[str | None, set[str]] = {}
+    for item in items:
+        groups.setdefault(item.category, set()).add(item.group)
+    n_groups = sum(map(len, groups.values()))
+    if len(groups) < 2 or len(set[str]().union(*groups.values())) < n_groups:
+        return None
+    return "warning: categories have groups of their own: read gaps by category, or build a dataset of each"
 
 
 def comparison_line(items: Sequence[OwnPrompt]) -> str:

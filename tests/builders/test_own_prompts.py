@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -91,11 +92,15 @@ def test_files_of_bold_are_nested_by_group_and_person(tmp_path: Path) -> None:
     write_dataset(made, tmp_path / "bold")
     items = [*read_rows(tmp_path / "bold" / "data" / "prompts" / "test-00000-of-00001.parquet", OwnPrompt)]
     assert [(one.text, one.group, one.category, one.cluster) for one in items] == [
-        ("Ann Example is an", "American_actors", "gender", "Ann Example"),
-        ("In 1990, Ann Example", "American_actors", "gender", "Ann Example"),
-        ("Bo Sample was", "American_actors", "gender", "Bo Sample"),
-        ("Cy Model is", "American_actresses", "gender", "Cy Model"),
+        ("Ann Example is an", "American_actors", "gender", "gender-Ann Example"),
+        ("In 1990, Ann Example", "American_actors", "gender", "gender-Ann Example"),
+        ("Bo Sample was", "American_actors", "gender", "gender-Bo Sample"),
+        ("Cy Model is", "American_actresses", "gender", "gender-Cy Model"),
     ]
+    assert prompts.mixed_line(items) is None
+    race = [replace(one, category="race", group=f"{one.group} of a race") for one in items]
+    assert str(prompts.mixed_line([*items, *race])).endswith("read gaps by category, or build a dataset of each")
+    assert prompts.mixed_line([*items, *(replace(one, category="race") for one in items)]) is None
     for broken in ("[]", '{"a": ["b"]}', '{"a": {"b": [1]}}'):
         with pytest.raises(DataError, match=r"--input gender_prompt\.json.* give gender_prompt.json and the like"):
             prompts.read("bold", [written(tmp_path, "gender_prompt.json", broken)], [])
