@@ -108,6 +108,9 @@ def build(
     print(f"{manifest.name} {manifest.version}:")
     print(f"  {len(test.items[0].labels)} labels; {', '.join(f'{split} {n}' for split, n in n_items.items())}")
     print(f"  always answering '{printable(top or '', most=60)}' is right in {n_top / len(test.items):.1%} of test")
+    if all(label.isdecimal() for label in test.items[0].labels):
+        first = test.items[0].labels[0]
+        print(f"warning: the labels are numbers, which a model is asked for; name them: --label-names {first}=NAME,...")
     for split, option in (("test", "limit"), ("pool", "pool")):
         have = {item.target for of_split in draft.splits if of_split.split == split for item in of_split.items}
         if missing := [printable(label, most=40) for label in test.items[0].labels if label not in have]:

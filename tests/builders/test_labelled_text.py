@@ -77,6 +77,9 @@ def test_a_file_becomes_a_task_in_whatever_form_it_is(tmp_path: Path) -> None:
         assert [(one.text, one.label) for one in same.train] == [(one.text, one.label) for one in texts.train]
     names = ",".join(f"{number}={name}" for number, name in enumerate(NAMES))
     told = build(tmp_path / "d", "--input", path, "--label-names", names, "--limit", "40", "--licence", "CC0-1.0")
+    of_numbers = build(tmp_path / "numbers", "--input", path, "--limit", "40")
+    assert "warning: the labels are numbers, which a model is asked for; name them: --label-names 0=NAME" in of_numbers
+    assert "the labels are numbers" not in told
     items = items_of(tmp_path / "d")
     sizes = {split: len(of_split) for split, of_split in items.items()}
     assert sizes == {"test": 40, "bias": 32, "pool": 64, "content_free": 43}
