@@ -183,8 +183,8 @@ def score(
         out: Folder of all runs.
         datasets: Folder of built datasets; missing ones are built there.
         **options: Options of the backend by name, as on the command line: ``dtype="bfloat16"``, for instance. Those of
-            gates too: ``fail_under={"worst_group_accuracy": 0.7}``, ``max_missing``, ``max_worse``,
-            ``point``, ``allow``.
+            gates too: ``fail_under={"worst_group_accuracy": 0.7}``, ``max_missing``, ``max_worse`` (a number, or
+            one for each measure), ``point``, ``allow``.
 
     Returns:
         The ``runs`` and the ``report``, which has the outcome of each gate; with ``summary()``, ``to_frame()``,
@@ -215,6 +215,8 @@ def score(
     }
     choice = from_values(ScoreChoice, chosen, function="score")
     of_gates = {name: options.pop(name) for name in [*options] if name in names_of(GateChoice)}
+    if isinstance(of_gates.get("max_worse"), int | float):  # One value for all measures.
+        of_gates["max_worse"] = str(of_gates["max_worse"])
     gates = from_values(GateChoice, of_gates, function="score")
     also = [*signature(score).parameters, *names_of(GateChoice)]
     backend_options = from_values(BackendOptions, options, function="score", also=also)

@@ -44,11 +44,12 @@ class GateChoice:
         min=0,
         max=1,
     )
-    max_worse: float | None = option(
-        "Largest amount by which a measure may be worse than that of --against, by the interval of the difference and "
-        "with missing answers at their worst; with more, or if it cannot be compared, end with status 4.",
+    max_worse: tuple[str, ...] = option(
+        "VALUE or MEASURE=VALUE: largest amount by which each measure, or that one, may be worse than that of "
+        "--against, by the interval of the difference and with missing answers at their worst; with more, or if it "
+        "cannot be compared, end with status 4. Repeatable; only the named measures, if no VALUE stands alone.",
         panel=_PANEL,
-        min=0,
+        default=(),
     )
     point: bool | None = option("Let the value decide and not the far end of its interval.", panel=_PANEL)
     allow: tuple[str, ...] | None = option(
@@ -88,7 +89,7 @@ def limits_of(choice: GateChoice, benchmarks: Sequence[str]) -> list[Limit]:
     from leaderboard.benchmark_pages import load_pages
 
     have = dict.fromkeys((name, one.name) for name in benchmarks for one in load_pages(name).headlines)
-    has_gate = choice.fail_under or choice.max_missing is not None or choice.max_worse is not None
+    has_gate = choice.fail_under or choice.max_missing is not None or choice.max_worse
     for name in choice.allow or ():
         if name not in _ALLOWED:
             near = get_close_matches(name, _ALLOWED, n=1)
@@ -96,6 +97,13 @@ def limits_of(choice: GateChoice, benchmarks: Sequence[str]) -> list[Limit]:
             raise ConfigError(f"--allow {name}: can be {', '.join(_ALLOWED)}{meant}")
     if (choice.point or choice.allow) and not has_gate:
         raise ConfigError("--point and --allow: there is no gate; give --fail-under, --max-missing or --max-worse too")
+    for text, measure in worse_by(choice):
+        if measure is not None and measure not in {name for pair in have for name in (pair[1], ".".join(pair))}:
+            near = get_close_matches(measure, dict.fromkeys(one for _, one in have), n=1)
+            meant = f"; did you mean {near[0]}?" if near else ""
+            raise ConfigError(
+                f"--max-worse {text}: only headlines are compared: {', '.join(map('.'.join, have))}{meant}"
+            )
     limits = []
     for text in choice.fail_under:
         name, _, number = text.partition("=")
@@ -167,8 +175,8 @@ def check_asked(
     Raises:
         ConfigError: a gate needs a benchmark that is not asked, or a measure that it does not have.
     """
-    of_all = {"--max-missing": choice.max_missing, "--max-worse": choice.max_worse}
-    gates = {flag: set(benchmarks) for flag, value in of_all.items() if value is not None}
+    of_all = {"--max-missing": choice.max_missing is not None, "--max-worse": bool(choice.max_worse)}
+    gates = {flag: set(benchmarks) for flag, is_given in of_all.items() if is_given}
     gates |= {f"--fail-under {limit.text}": {limit.benchmark} for limit in limits}
     for gate, needed in gates.items():
         if lacking := [name for name in benchmarks if name in needed.difference(asked)]:
@@ -241,9 +249,9 @@ def _outcomes(
         most = choice.max_missing or 0.0
         share, decided_by, reason = _missing(of_name.get(name), choice)
         yield _outcome(f"{name}.max_missing={most:g}", name, None, most, share, decided_by, reason)
-    for name in benchmarks if choice.max_worse is not None else ():
-        most, own = choice.max_worse or 0.0, of_name.get(name)
-        for measure, value, decided_by, reason in _worse_by(own, summary.against or "", choice):
+    for name in benchmarks if choice.max_worse else ():
+        own = of_name.get(name)
+        for measure, most, value, decided_by, reason in _worse_by(name, own, summary.against or "", choice):
             whose = name if measure is None else f"{name}.{measure}"
             gate = f"{whose} worse than {summary.against} by at most {most:g}"
             doubts = () if own is None or own.beats_useless or reason is not None else (_no_skill(own),)
@@ -296,24 +304,54 @@ def _outcome(
     )
 
 
+def worse_by(choice: GateChoice) -> Iterator[tuple[str, str | None]]:
+    """Yield each value of ``--max-worse`` with the measure that it names; None for all others.
+
+    Raises:
+        ConfigError: a value is no number of 0 or more.
+    """
+    for text in choice.max_worse:
+        measure, equals, number = text.rpartition("=")
+        try:
+            value = float(number)
+        except ValueError:
+            value = -1.0
+        if not math.isfinite(value) or value < 0 or (equals and not measure):
+            raise ConfigError(f"--max-worse {text}: write VALUE or MEASURE=VALUE, with a value of 0 or more")
+        yield text, measure or None
+
+
 def _worse_by(
-    benchmark: BenchmarkSummary | None, against: str, choice: GateChoice
-) -> Iterator[tuple[str | None, float | None, float | None, str | None]]:
-    """Yield of each measure by how much it is worse than that of another model and may be, and why that is too much."""
+    name: str, benchmark: BenchmarkSummary | None, against: str, choice: GateChoice
+) -> Iterator[tuple[str | None, float, float | None, float | None, str | None]]:
+    """Yield of each measure its limit, by how much it is worse than that of another model and may be, and why not."""
+    limits = {measure: float(text.rpartition("=")[2]) for text, measure in worse_by(choice)}
+
+    def limit_of(measure: str) -> float | None:
+        return limits.get(f"{name}.{measure}", limits.get(measure, limits.get(None)))
+
+    least = min(limits.values())
     if benchmark is None:
-        yield None, None, None, _NOT_MEASURED
+        yield None, least, None, None, _NOT_MEASURED
         return
-    most = choice.max_worse or 0.0
     compared = [(one.name, one.difference) for one in benchmark.measures if one.difference is not None]
     why_not = None if compared else benchmark.why_not_compared or "no measure has a value of both"
     if not benchmark.is_whole and not choice.allows(_LIMITED):
         why_not = "; ".join(filter(None, (why_not, _OF_SOME)))
     if why_not is not None:
-        yield None, None, None, why_not
+        yield None, least, None, None, why_not
         return
-    for name in benchmark.not_measured:
-        yield name, None, None, f"it has a value of {against} alone"
-    for name, difference in compared:
+    seen = {*benchmark.not_measured, *(measure for measure, _ in compared)}
+    for text in filter(None, limits):
+        owner, _, measure = text.rpartition(".")
+        if owner in ("", name) and measure not in seen:
+            yield measure, limits[text], None, None, f"it has no value of both the model and {against}"
+    for measure in benchmark.not_measured:
+        if (most := limit_of(measure)) is not None:
+            yield measure, most, None, None, f"it has a value of {against} alone"
+    for measure, difference in compared:
+        if (most := limit_of(measure)) is None:
+            continue
         low = difference.lead if choice.point else difference.low
         # How much farther from the ideal the model may be, if it answers as badly as it can where it did not.
         missing = min(0.0, difference.lead_at_worst - difference.lead)
@@ -329,7 +367,7 @@ def _worse_by(
         elif not benchmark.beats_useless and not choice.allows(_USELESS):
             # Why, the table says, and the same line stands here for each measure.
             value, reason = None, f"the model is not shown to beat a useless predictor; {_LETS_USELESS}"
-        yield name, -difference.lead, value, reason
+        yield measure, most, -difference.lead, value, reason
 
 
 def _decided(

@@ -25,7 +25,6 @@ from biasboard.ground.command_line import ANSWERS_KEPT, EXIT_GATE, one_line_erro
 from biasboard.ground.errors import ConfigError, DataError, RunError
 from biasboard.ground.memory import machine_memory
 from biasboard.ground.options import names_in, option, with_options
-from biasboard.ground.plain_text import listed
 from biasboard.ground.progress import note, working
 from builders.description import DATASETS_FOLDER, Builder, BuilderSource, all_builders
 from evaluators.backend import Backend, open_backend, open_outline
@@ -38,7 +37,6 @@ from leaderboard.commands.shared_options import BY_DEFAULT, RESULTS_HELP
 from leaderboard.verify.board_files import KEYS, accepted_results, keys_folder
 from schemas.documents.dataset import Manifest
 from schemas.documents.model_summary import ModelSummary
-from schemas.documents.result import MODELS_THAT_ANSWERED
 from schemas.folders.dataset_folder import MANIFEST, read_manifest
 from schemas.folders.run_folder import read_result
 from schemas.outputs.documents import Printed, RunEstimates, with_format
@@ -269,7 +267,7 @@ def score_model(model: str, choice: ScoreChoice, options: BackendOptions, gates:
     if asked and not gates.allows(EARLIER):
         _check_new(planned, choice)
     if choice.against is not None and (why_not := _why_not_comparable(planned, choice)) is not None:
-        if gates.max_worse is not None:
+        if gates.max_worse:
             raise ConfigError(why_not)
         note(f"warning: {why_not}")
     finished = tuple(
@@ -295,7 +293,7 @@ def score_model(model: str, choice: ScoreChoice, options: BackendOptions, gates:
 
 
 def _limits(choice: ScoreChoice, gates: GateChoice) -> list[Limit]:
-    if gates.max_worse is not None and choice.against is None:
+    if gates.max_worse and choice.against is None:
         raise ConfigError("--max-worse: than what? Name the last release with --against")
     return limits_of(gates, _benchmarks(choice))
 
@@ -352,16 +350,15 @@ def _of_earlier(backend: Backend, finished: Sequence[Finished]) -> str | None:
     if not backend.is_remote:
         return None
     n_earlier, n = sum(run.n_earlier for run in finished), sum(run.result.usage.n_requests for run in finished)
-    answered = (run.result.environment.settings.get(MODELS_THAT_ANSWERED, "") for run in finished)
-    # A run's names have a comma between them, and those of its runtimes a slash.
-    models = sorted({name for names in answered for name in names.replace(" / ", ", ").split(", ") if name})
+    # Imported here, because planning needs none of it.
+    from leaderboard.pages.model_summary import several_answered
+
     told = []
     if n_earlier:
         told.append(
             f"{n_earlier:,} of {n:,} answers are from earlier calls, and the endpoint may serve another model by now"
         )
-    if len(models) > 1:
-        told.append(f"the endpoint says that {len(models)} models answered: {listed(models, most=4)}")
+    told += filter(None, [several_answered(run.result for run in finished)])
     return "; ".join(told) or None
 
 

@@ -493,10 +493,12 @@ def stored_responses(
 
 
 class Pace(NamedTuple):
-    """A number of answers, and the time that a model took for them."""
+    """A number of answers, and the time and tokens that a model took for them."""
 
     n_answers: int
     seconds: float
+    tokens: tuple[float, float] | None = None
+    """Mean numbers of prompt and completion tokens of an answer; None if the model did not state them."""
 
 
 def pace(path: Path, identity_sha256: str | None) -> Pace | None:
@@ -520,10 +522,14 @@ def pace(path: Path, identity_sha256: str | None) -> Pace | None:
         n_sent, seconds = connection.execute(
             "SELECT COALESCE(SUM(n_attempts), 0), COALESCE(SUM(seconds), 0) FROM usage"
         ).fetchone()
+        tokens = connection.execute(
+            "SELECT AVG(json_extract(response, '$.n_prompt_tokens')), "
+            "AVG(json_extract(response, '$.n_completion_tokens')) FROM responses"
+        ).fetchone()
     if len(models) != 1 or identity_sha256 not in (None, models[0][0]) or not seconds:
         return None
     # Copied answers took no time here, so no more answers count than were sent; a request may be sent more than once.
-    return Pace(min(models[0][1], n_sent or models[0][1]), seconds)
+    return Pace(min(models[0][1], n_sent or models[0][1]), seconds, None if None in tokens else tokens)
 
 
 def read_answers(path: Path) -> dict[str, Response]:

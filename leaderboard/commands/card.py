@@ -18,7 +18,7 @@ from leaderboard.commands.comparable_results import known_model, load_comparable
 from leaderboard.commands.shared_options import DATASETS, AcceptedResults, DatasetsFolder, KeysFolder
 from leaderboard.pages.markup import model_page
 from leaderboard.pages.model_cards import short_lines, write_card
-from leaderboard.pages.model_summary import summarise, with_missing_of_groups
+from leaderboard.pages.model_summary import several_answered, summarise, with_missing_of_groups
 from leaderboard.verify.board_files import accepted_results, keys_folder, site_folder
 from leaderboard.verify.entries import Entry, Root, label_of
 from leaderboard.verify.keys import open_book
@@ -94,6 +94,8 @@ def card(
         told = ", ".join(sorted({f"{one.dataset} {one.config}" for one in passed_over}))
         told = f"accepted results of this model are shown in place of the runs in {runs}: {told}"
         summary = replace(summary, notes=(*summary.notes, told))
+    if (several := several_answered(entry.result for entry in own)) is not None:
+        summary = replace(summary, notes=(*summary.notes, several))
     if unused := sorted({label_of(entry.result.model) for entry in own} - {label_of(chosen)}):
         told = f"only the results of {label_of(chosen)} count here; there are others, of {', '.join(unused)}"
         summary = replace(summary, notes=(*summary.notes, told))

@@ -27,7 +27,7 @@ from schemas.documents.model_summary import (
     NamedValue,
     Rank,
 )
-from schemas.documents.result import Metric, Model, Result
+from schemas.documents.result import MODELS_THAT_ANSWERED, Metric, Model, Result
 
 _OUTCOMES: Mapping[Outcome, ComparedAs] = {"first": "better", "second": "worse", "tied": "tied", "unknown": "unknown"}
 
@@ -79,6 +79,16 @@ def summarise(
         against=against,
         benchmarks=tuple(summaries),
         notes=tuple(notes),
+    )
+
+
+def several_answered(results: Iterable[Result]) -> str | None:
+    """Return which models answered, if an endpoint named several in some runs; None if it named one or none."""
+    told = (result.environment.settings.get(MODELS_THAT_ANSWERED, "") for result in results)
+    # Names of one opening of the endpoint have a comma between them, and those of several a slash.
+    models = sorted({name for names in told for name in names.replace(" / ", ", ").split(", ") if name})
+    return (
+        f"the endpoint says that {len(models)} models answered: {listed(models, most=4)}" if len(models) > 1 else None
     )
 
 

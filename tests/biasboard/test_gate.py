@@ -237,7 +237,7 @@ def test_a_benchmark_may_lack_so_many_answers_and_no_measure() -> None:
             few, [], GateChoice(max_missing=0.5, allow=("limited",) if is_allowed else None), [BENCHMARK]
         )
         assert found.passed == is_allowed
-    choice = GateChoice(fail_under=(f"{MEASURE}=0.1",), max_missing=0.1, max_worse=0.1)
+    choice = GateChoice(fail_under=(f"{MEASURE}=0.1",), max_missing=0.1, max_worse=("0.1",))
     missing = [*outcomes(summary_of(), limits_of(choice, [BENCHMARK]), choice, [BENCHMARK])]
     assert [one.passed for one in missing] == [False] * 3
     assert [one.reason for one in missing] == [
@@ -272,7 +272,7 @@ def test_a_release_is_worse_than_the_last_by_so_much_at_most(
     both = None if difference is None else {"lead_at_worst": difference["lead"]} | stated | difference
     measure = replace(KNOWN, difference=None if both is None else ModelDifference(**both))  # type: ignore[arg-type]
     summary = summary_of(replace(OF_BENCHMARK, measures=(measure,), **of), against="acme/last")  # type: ignore[arg-type]
-    (found,) = outcomes(summary, [], GateChoice(max_worse=0.05, **choice), [BENCHMARK])
+    (found,) = outcomes(summary, [], GateChoice(max_worse=("0.05",), **choice), [BENCHMARK])
     assert (found.passed, found.decided_by) == (passes, None if value is None else pytest.approx(value))
     assert found.value == (None if difference is None or not found.measure else -(difference["lead"] or 0.0))
     assert (found.reason is None) == passes
@@ -284,9 +284,31 @@ def test_a_measure_that_the_last_release_had_must_be_there() -> None:
     )
     of = replace(OF_BENCHMARK, measures=(replace(KNOWN, difference=better),), not_measured=("ucerf",))
     summary = summary_of(of, against="acme/last")
-    lost, kept = outcomes(summary, [], GateChoice(max_worse=0.05), [BENCHMARK])
+    lost, kept = outcomes(summary, [], GateChoice(max_worse=("0.05",)), [BENCHMARK])
     assert (lost.passed, lost.reason) == (False, "it has a value of acme/last alone")
     assert kept.passed
+
+
+def test_each_measure_may_have_a_limit_of_its_own() -> None:
+    worse = ModelDifference(
+        value=0.8, lead=-0.04, low=-0.08, high=0.0, lead_at_worst=-0.04, lead_at_best=-0.04, outcome="tied"
+    )
+    other = replace(KNOWN, name="ucerf", difference=worse)
+    summary = summary_of(replace(OF_BENCHMARK, measures=(replace(KNOWN, difference=worse), other)), against="acme/last")
+
+    def passed(*limits: str) -> dict[str | None, bool]:
+        choice = GateChoice(max_worse=limits)
+        limits_of(choice, [BENCHMARK])
+        return {one.measure: one.passed for one in outcomes(summary, [], choice, [BENCHMARK])}
+
+    assert passed("0.05") == {MEASURE: False, "ucerf": False}
+    assert passed("0.05", "ucerf=0.1") == {MEASURE: False, "ucerf": True}
+    assert passed(f"{BENCHMARK}.{MEASURE}=0.1") == {MEASURE: True}
+    # A measure that only one of both has does not vanish.
+    assert passed("0.1", "accuracy_gap=0.1") == {MEASURE: True, "ucerf": True, "accuracy_gap": False}
+    for wrong, message in (("-1", "write VALUE or MEASURE=VALUE"), ("ucref=0.1", "did you mean ucerf")):
+        with pytest.raises(ConfigError, match=message):
+            passed(wrong)
 
 
 def test_each_gate_has_a_line_and_the_number_that_decided_it() -> None:
@@ -295,7 +317,7 @@ def test_each_gate_has_a_line_and_the_number_that_decided_it() -> None:
     )
     of = replace(OF_BENCHMARK, n_missing=20, measures=(replace(KNOWN, difference=lead),))
     summary = summary_of(of, against="acme/last")
-    choice = GateChoice(fail_under=(f"{MEASURE}=0.7",), max_missing=0.05, max_worse=0.0)
+    choice = GateChoice(fail_under=(f"{MEASURE}=0.7",), max_missing=0.05, max_worse=("0.0",))
     found = list(outcomes(summary, limits_of(choice, [BENCHMARK]), choice, [BENCHMARK]))
     assert [*outcome_lines(found)] == [
         f"gate {MEASURE}=0.7: passed: decided by 0.7400",
@@ -310,7 +332,11 @@ def test_each_gate_has_a_line_and_the_number_that_decided_it() -> None:
         (0.03, "passed: worse by at most 0.0200", "all 1 passed"),
         (0.01, "FAILED: may be", "1 of 1 failed"),
     ):
-        lines = [*outcome_lines([*outcomes(summary, [], GateChoice(max_worse=most, allow=("useless",)), [BENCHMARK])])]
+        lines = [
+            *outcome_lines(
+                [*outcomes(summary, [], GateChoice(max_worse=(str(most),), allow=("useless",)), [BENCHMARK])]
+            )
+        ]
         assert f"by at most {most}: {said}" in lines[0]
         assert lines[-1] == f"gates: {last}"
         assert any("it is a coin" in line for line in lines[1:]) == lines[-1].endswith("passed")
@@ -320,7 +346,11 @@ def test_a_gate_on_what_cannot_be_asked_is_refused_before_anything_is() -> None:
     asked = {"synthbias": {MEASURE, "eo_gap"}, "gifi": {"index"}}
     both, alone = [*asked], {"synthbias": {MEASURE}}
     left_out = "gifi cannot be asked, as said above; another --prompt may fit, or leave it out"
-    for choice in (GateChoice(max_missing=0.1), GateChoice(max_worse=0.1), GateChoice(fail_under=("gifi.index=0.7",))):
+    for choice in (
+        GateChoice(max_missing=0.1),
+        GateChoice(max_worse=("0.1",)),
+        GateChoice(fail_under=("gifi.index=0.7",)),
+    ):
         limits = limits_of(choice, both)
         check_asked(limits, choice, both, asked)
         with pytest.raises(ConfigError, match=f"{left_out}: --benchmarks synthbias$"):

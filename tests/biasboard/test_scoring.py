@@ -112,6 +112,12 @@ def test_a_chat_is_asked_in_words_and_a_model_that_is_compared_with_it_is_asked_
     cost = sum(filter(None, costs))
     assert cost > 0
     assert f"the answers cost US$ {cost:.4f} by the prices given" in again.stdout
+    whole = [word for word in asked if word != "--quick"]
+    dry = run(*whole, "--dry-run", status=0, OPENAI_API_KEY="none").stdout
+    (n_left,) = [int(line.split()[3].replace(",", "")) for line in dry.splitlines() if line.startswith("in all")]
+    expected = [float(line.split()[2]) for line in dry.splitlines() if "by the tokens of 96 answers" in line]
+    # The answers of the pilot are 1 / 263 of all, and prompts are much alike.
+    assert expected == [pytest.approx(cost * (n_left - 96) / 96, rel=0.25)]
     other = command(datasets, tmp_path / "runs", model, "--name", "acme/tiny", "--quick", "--against", "chat")
     compared = summary(*other, status=None)
     assert "mcq2-generate-v1, by which acme/chat was asked" in " ".join(compared.notes)

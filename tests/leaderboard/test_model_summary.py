@@ -19,7 +19,7 @@ from biasboard.ground.memory import Memory
 from leaderboard.commands.comparable_results import load_comparable
 from leaderboard.pages import summary_forms
 from leaderboard.pages.model_cards import METADATA, card_markdown, model_index, write_card
-from leaderboard.pages.model_summary import summarise
+from leaderboard.pages.model_summary import several_answered, summarise
 from leaderboard.pages.table_files import escape
 from leaderboard.ranking.boards import assemble
 from leaderboard.ranking.profiles import profile_of
@@ -28,6 +28,7 @@ from leaderboard.verify.entries import Entry, Root
 from leaderboard.verify.keys import KeyBook
 from leaderboard.verify.verdicts import load
 from schemas.documents.model_summary import BenchmarkSummary, MeasureValue, ModelSummary, NamedValue
+from schemas.documents.result import MODELS_THAT_ANSWERED, Result
 from schemas.files import contract
 from schemas.folders.run_folder import read_result
 from tests.commands import run
@@ -321,3 +322,14 @@ def test_a_card_is_of_one_model_and_says_whose_answers_it_shows(tmp_path: Path) 
     assert "2 models of other weights, settings or addresses are stored as acme/even; score each with a" in refused
     for name, said in (("absent", "no such folder; make some with"), ("cards", "holds no results of a model; make")):
         assert said in run("-m", "biasboard", "card", tmp_path / name, *folders, status=1).stderr
+
+
+def test_several_models_behind_one_name_are_told_once_each() -> None:
+    def answered(*names: str) -> Iterator[Result]:
+        result = make_result(make_records(leaning(2.0, 0.1)), "acme/made")
+        for name in names:
+            yield replace(result, environment=replace(result.environment, settings={MODELS_THAT_ANSWERED: name}))
+
+    assert several_answered(answered("one", "one")) is None
+    told = several_answered(answered("one", "one / two", "three, two"))
+    assert told == "the endpoint says that 3 models answered: one, three, two"

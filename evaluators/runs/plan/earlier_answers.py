@@ -113,6 +113,7 @@ def pace_of(plan: Plan, model: Model | None, name: str, stores: AnswerStores) ->
     """
     identity = None if model is None else model.identity_sha256
     total = Pace(0, 0.0)
+    tokens: list[tuple[int, tuple[float, float]]] = []
     in_cache = [stores.cache] if stores.cache is not None and model is not None else []
     of_config = runs_of_prompt(stores.root, plan.signature, name, plan.signature.config)
     for path in (*(folder / STORE for folder in of_config), *in_cache):
@@ -124,7 +125,12 @@ def pace_of(plan: Plan, model: Model | None, name: str, stores: AnswerStores) ->
             continue
         if of_store is not None:
             total = Pace(total.n_answers + of_store.n_answers, total.seconds + of_store.seconds)
-    return total if total.n_answers else None
+            tokens += [] if of_store.tokens is None else [(of_store.n_answers, of_store.tokens)]
+    if not total.n_answers:
+        return None
+    n = sum(count for count, _ in tokens)
+    means = [sum(count * of_store[place] for count, of_store in tokens) / n for place in (0, 1)] if n else None
+    return total if means is None else total._replace(tokens=(means[0], means[1]))
 
 
 def _other_stores(root: Path, signature: Signature, model: Model) -> list[Path]:

@@ -38,6 +38,8 @@ class Estimate(RunEstimate):
     """True if the bound on the prompt tokens is from bytes, so that a tokenizer would tell more."""
     is_priced: bool
     """True if the backend costs money."""
+    cost_by_pace_usd: float | None
+    """Price by the tokens of the answers that the model gave before; None if it gave none, or stated no tokens."""
     left_out: tuple[str, ...]
     """One line for each store of another run that could not be read."""
 
@@ -132,6 +134,9 @@ def _estimate(
         n_items=plan.selection.n_items,
         n_to_ask=n_to_ask,
         is_priced=backend.is_remote,
+        cost_by_pace_usd=None
+        if pace is None or pace.tokens is None
+        else backend.cost_usd(_times(pace.tokens, n_to_ask)),
         cost_usd=None if bound is None else backend.cost_usd(bound),
         n_timed_answers=0 if pace is None else pace.n_answers,
         seconds_left=seconds if n_to_ask else 0.0,
@@ -141,6 +146,10 @@ def _estimate(
         is_counted_in_bytes=bound is not None and any(in_bytes for *_, in_bytes in counts),
         **numbers,
     )
+
+
+def _times(means: tuple[float, float], n: int) -> TokenCount:
+    return TokenCount(*(round(n * mean) for mean in means))
 
 
 def _counted(
@@ -207,6 +216,11 @@ def _price_line(estimates: Sequence[Estimate]) -> str:
     prices = [estimated.cost_usd for estimated in estimates if estimated.cost_usd is not None]
     if len(prices) < len(estimates):
         return "price unknown; give --prices FILE with what the model's tokens cost"
+    expected = [one.cost_by_pace_usd for one in estimates if one.cost_by_pace_usd is not None]
+    if len(expected) == len(estimates):
+        n_answers = sum(estimated.n_timed_answers for estimated in estimates)
+        known = f"by the tokens of {n_answers:,} answers that this model gave before"
+        return f"about US$ {sum(expected):.4f} in all, {known}; at most US$ {sum(prices):.4f}"
     if any(estimated.is_counted_in_bytes for estimated in estimates):
         how = "tokens bounded by bytes of the prompt; give --tokenizer for an estimate"
         return f"at most US$ {sum(prices):.4f} in all, by the prices given ({how})"
