@@ -207,8 +207,8 @@ def verdict_lines(decisions: Sequence[PairDecision]) -> Iterator[str]:
 SOURCE_CARD = "source/README.md"
 """The card of the annotated dataset, in the folder of accepted pairs."""
 _STOPS = {
+    StopRule.CLEAR: "when every answer was clear by the shares that accept and reject a sentence",
     StopRule.PAPER: "at a consensus of 75 percent on every question",
-    StopRule.DECISIVE: "when no further votes could change the verdict",
 }
 
 

@@ -61,8 +61,8 @@ StateFolder: TypeAlias = Annotated[
 Stop: TypeAlias = Annotated[
     StopRule,
     typer.Option(
-        help="Stop at a consensus of 75 percent on every question (paper), or only when no further votes, up to ten, "
-        "could change whether the sentence is accepted (decisive)."
+        help="Stop when every answer is clear by the shares that accept and reject a sentence (clear), or at a "
+        "consensus of 75 percent on every question, which rejects good sentences (paper)."
     ),
 ]
 Relabel: TypeAlias = Annotated[
@@ -141,7 +141,7 @@ def plan(
         list[str] | None,
         typer.Option(help="Annotator to assign sentences to; repeatable. Default: leave open who votes."),
     ] = None,
-    stop_rule: Stop = StopRule.PAPER,
+    stop_rule: Stop = StopRule.CLEAR,
     relabel: Relabel = False,
     count_models: CountModels = False,
     count_untested: CountUntested = False,
@@ -337,7 +337,7 @@ def exclude(
 def report(
     dataset: DatasetFolder,
     state_folder: StateFolder,
-    stop_rule: Stop = StopRule.PAPER,
+    stop_rule: Stop = StopRule.CLEAR,
     relabel: Relabel = False,
     count_models: CountModels = False,
     count_untested: CountUntested = False,
@@ -360,7 +360,7 @@ def decide(
     version: Annotated[
         str | None, typer.Option(help="Version of the written dataset. Default: that of the dataset.")
     ] = None,
-    stop_rule: Stop = StopRule.PAPER,
+    stop_rule: Stop = StopRule.CLEAR,
     relabel: Relabel = False,
     count_models: CountModels = False,
     count_untested: CountUntested = False,

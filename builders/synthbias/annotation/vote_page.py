@@ -54,7 +54,7 @@ def serve(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed that draws the pairs and orders the sentences.")] = 0,
     annotator: Annotated[str, typer.Option(help="Name under which the votes are kept.")] = "local",
-    stop_rule: Stop = StopRule.PAPER,
+    stop_rule: Stop = StopRule.CLEAR,
     count_untested: CountUntested = False,
     entrance_percent: EntrancePercent = DEFAULT_PERCENT,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")] = 0,
