@@ -317,10 +317,14 @@ def decide_item(item: CoreferenceItem, tally: VoteTally, policy: Policy) -> Item
 def are_decided_by_people(
     accepted: Sequence[PairDecision], annotated: AnnotatedDataset, state: State, policy: Policy
 ) -> bool:
-    """Return True if the votes of people alone accept all of these pairs, with the same relabelling."""
-    if not policy.count_models:
+    """Return True if the votes of people who passed the test accept all of these pairs, with the same relabelling.
+
+    That others were tested elsewhere is only what the user says.
+    """
+    if not policy.count_models and not policy.count_untested:
         return True
-    alone = {pair.pair_id: pair for pair in decide_pairs(annotated, state, replace(policy, count_models=False))}
+    tested = replace(policy, count_models=False, count_untested=False)
+    alone = {pair.pair_id: pair for pair in decide_pairs(annotated, state, tested)}
     return all(
         alone[pair.pair_id].verdict == "accepted" and alone[pair.pair_id].is_relabelled == pair.is_relabelled
         for pair in accepted

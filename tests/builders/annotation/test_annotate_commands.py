@@ -72,9 +72,10 @@ def test_from_the_plan_to_the_dataset_and_the_report(
 
     said = annotate("decide", dataset, *state, "--count-untested")
     assert "pairs: 20 accepted, 0 rejected, 0 undecided" in said
-    assert "validated by people: yes" in said
+    # Who was tested elsewhere is only what the user says.
+    assert "validated by people: no" in said
     manifest = read_manifest(tmp_path / "out/datasets/synthbias-annotated")
-    assert (manifest.human_validated, manifest.parameters["annotation_count_untested"]) == (True, True)
+    assert (manifest.human_validated, manifest.parameters["annotation_count_untested"]) == (False, True)
     assert "nothing to ask" in annotate("plan", dataset, *state, "--count-untested")
     said = annotate("report", dataset, *state, "--count-untested")
     assert "coherent  160    40     100.0 %  " in said
