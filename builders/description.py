@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from biasboard.ground.kinds import BUILDERS
 from builders.dataset.licences import ProtectedSource
@@ -30,6 +32,12 @@ class BuilderSource:
     def default_out(self) -> Path:
         """The folder that the dataset is written to if ``--out`` is not given."""
         return DATASETS_FOLDER / self.dataset
+
+
+def sources_of(settings: Mapping[str, Mapping[str, Any]]) -> tuple[BuilderSource, ...]:
+    """Return the sources of a file of settings, with a table for each by the value of ``--source``."""
+    keys = ("dataset", "summary", "input", "licence", "redistributable")
+    return tuple(BuilderSource(name=name, **{key: of[key] for key in keys}) for name, of in settings.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

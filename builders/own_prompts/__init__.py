@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from builders.description import Builder, BuilderSource
+from builders.description import Builder, sources_of
 
 
 @cache
@@ -23,11 +23,5 @@ def settings() -> dict[str, dict[str, Any]]:
 BUILDER = Builder(
     name="own_prompts",
     summary="prompts of your own, by group: are texts about all alike in tone, toxicity, refusals and length?",
-    sources=tuple(
-        BuilderSource(
-            name=name,
-            **{key: of[key] for key in ("dataset", "summary", "input", "licence", "redistributable")},
-        )
-        for name, of in settings().items()
-    ),
+    sources=sources_of(settings()),
 )

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from builders.description import Builder, BuilderSource
+from builders.description import Builder, sources_of
 
 
 @cache
@@ -24,11 +24,5 @@ def settings() -> dict[str, dict[str, Any]]:
 BUILDER = Builder(
     name="own_questions",
     summary="questions with options of your own, by group: answered alike?",
-    sources=tuple(
-        BuilderSource(
-            name=name,
-            **{key: of[key] for key in ("dataset", "summary", "input", "licence", "redistributable")},
-        )
-        for name, of in settings().items()
-    ),
+    sources=sources_of(settings()),
 )
