@@ -354,7 +354,8 @@ def _worse_by(
             continue
         low = difference.lead if choice.point else difference.low
         # How much farther from the ideal the model may be, if it answers as badly as it can where it did not.
-        missing = min(0.0, difference.lead_at_worst - difference.lead)
+        # An item that neither answers has the same outcome with both.
+        missing = min(0.0, difference.lead_at_worst - difference.lead) * (1 - difference.missing_alike)
         value = None if low is None else 0.0 - (low + missing)
         reason = None
         if value is None:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from biasboard.ground.plain_text import listed
 from evaluators.runs.measure.recording import statuses_of_groups
 from leaderboard.benchmark_pages import Column, Headline
@@ -28,6 +30,7 @@ from schemas.documents.model_summary import (
     Rank,
 )
 from schemas.documents.result import MODELS_THAT_ANSWERED, Metric, Model, Result
+from schemas.folders.run_folder import StoredParts
 
 _OUTCOMES: Mapping[Outcome, ComparedAs] = {"first": "better", "second": "worse", "tied": "tied", "unknown": "unknown"}
 
@@ -233,6 +236,29 @@ def _further_columns(profile: Profile, identity: str, names: Sequence[str]) -> I
                 break
 
 
+def _missing_alike(entries: Sequence[Entry], others: Sequence[Entry]) -> float:
+    """Return the share of the items without a score of either model that have none of both; 0 if it is unknown."""
+    n_both = n_either = 0
+    of_other = {entry.result.signature_sha256: entry for entry in others}
+    for entry in entries:
+        other = of_other.get(entry.result.signature_sha256)
+        if other is None or entry.folder is None or other.folder is None:
+            return 0.0
+        own, theirs = _unscored(entry.folder, entry.result), _unscored(other.folder, other.result)
+        n_both, n_either = n_both + len(own & theirs), n_either + len(own | theirs)
+    return n_both / n_either if n_either else 0.0
+
+
+def _unscored(folder: Path, result: Result) -> set[tuple[int, str]]:
+    """Return the items without a score, each with the number of its part."""
+    found = set[tuple[int, str]]()
+    for number, records in enumerate(StoredParts(folder, result)):
+        lacks = ~records.columns["status"].coded.is_one_of("scored")
+        items = records.columns["item_id"].texts
+        found |= {(number, str(items[row])) for row in np.flatnonzero(lacks).tolist()}
+    return found
+
+
 def _n_missing(entry: Entry) -> int:
     return entry.result.counts.items - entry.result.counts.scored
 
@@ -313,4 +339,5 @@ def _difference(column: ProfileColumn, identity: str, other: str | None) -> Mode
         lead_at_worst=seen.lead_at_worst,
         lead_at_best=seen.lead_at_best,
         outcome=_OUTCOMES[seen.outcome],
+        missing_alike=_missing_alike(column.rows[identity].entries, column.rows[other or ""].entries),
     )

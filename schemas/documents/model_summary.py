@@ -42,6 +42,9 @@ class ModelDifference(Document):
     lead_at_worst: float
     """The lead with all missing answers of the model at their worst, and those of the other at their best."""
     lead_at_best: float
+    missing_alike: float = 0.0
+    """Share of the items without a score of either model that have none of both: the same outcome, so that a gate does
+    not count them against the model."""
     outcome: ComparedAs
     """What the table says of the two: adjusted for all its pairs, and whatever the missing answers are."""
 

@@ -252,6 +252,9 @@ def test_a_benchmark_may_lack_so_many_answers_and_no_measure() -> None:
         ({"lead": -0.01, "low": -0.04, "high": 0.02}, {}, {}, True, 0.04),
         ({"lead": -0.01, "low": -0.06, "high": 0.04}, {}, {}, False, 0.06),
         ({"lead": -0.01, "low": -0.06, "high": 0.04}, {}, {"point": True}, True, 0.01),
+        # What both models did not answer is no difference between them.
+        ({"lead": 0.0, "low": 0.0, "high": 0.0, "lead_at_worst": -0.2, "missing_alike": 1.0}, {}, {}, True, 0.0),
+        ({"lead": 0.0, "low": 0.0, "high": 0.0, "lead_at_worst": -0.2, "missing_alike": 0.5}, {}, {}, False, 0.1),
         # Of .01 better to .02 worse, if the missing answers cost .03.
         ({"lead": 0.1, "low": 0.01, "high": 0.19, "lead_at_worst": 0.07}, {}, {}, True, 0.02),
         ({"lead": -0.01, "low": None, "high": None}, {}, {}, False, None),

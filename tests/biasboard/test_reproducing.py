@@ -40,7 +40,7 @@ def test_without_a_name_all_papers_are_listed(tmp_path: Path) -> None:
 
 
 REFUSED = {
-    "gfi": "gfi: no such paper; have: gifi, gini, label-bias, synthbias",
+    "gfi": "gfi: no such paper; have: bbq, gifi, gini, label-bias, stereoset, synthbias",
     "gifi --runs all": "--runs all: no such run; have: published, templates, own-problems, own-texts",
     "gifi --input gifi=x": "--input gifi=x: write DATASET=PATH; datasets that are built from files: ",
     "gini --runs ddi --answers x": "--answers: nobody published answers that these runs",

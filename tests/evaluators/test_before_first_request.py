@@ -236,17 +236,21 @@ def test_an_endpoint_is_timed_by_name_and_priced_by_bytes_and_not_asked_what_mus
     prices.write_text('["made/*"]\ninput = 100\noutput = 400\n')
     asked = command(problems, endpoint, tmp_path / "runs", "--prompt", "zero-shot-greedy-v1", "--prices", prices)
     (fresh,) = json.loads(evaluators(*asked, "--dry-run", "--format", "json").stdout)["runs"]
+    before = evaluators(*asked, "--dry-run").stdout
     assert not endpoint.received
     n_bytes = sum(len(json.loads(prompt).encode()) for prompt in prompts_of(endpoint, [*asked, "--limit", "22"]))
     assert fresh["n_prompt_tokens"] is None
     assert fresh["n_prompt_tokens_at_most"] > n_bytes
     bound = (100 * fresh["n_prompt_tokens_at_most"] + 400 * fresh["n_completion_tokens"]) / 1e6
     assert fresh["cost_usd"] == pytest.approx(bound)
-    told = evaluators(*asked, "--dry-run").stdout
     assert (
         f"at most US$ {bound:.4f} in all, by the prices given (tokens bounded by bytes of the prompt; give --tokenizer "
-        "for an estimate)" in told
+        "for an estimate)" in before
     )
+    told = evaluators(*asked, "--dry-run").stdout
+    (known,) = [line for line in told.splitlines() if "by the tokens of 22 answers that this model gave before" in line]
+    assert known.endswith(f"; at most US$ {bound:.4f}")
+    assert 0 < float(known.split()[2]) < bound
     assert "in all, at the pace of 22 answers that this model gave before" in told
     assert "≤ " in told
     endpoint.received.clear()

@@ -117,7 +117,8 @@ def test_scores_compare_within_an_item_and_swapped_labels_are_put_right(tmp_path
     ]
     of_edit_bias = [
         {
-            **{key: example[key] for key in ("id", "target", "bias_type", "context")},
+            **{key: example[key] for key in ("target", "bias_type", "context")},
+            "id": f"{number}abcdefghij",
             "data": {label: {"sentence": "x", "id": f"{number}-{label}"} for label in labels},
         }
         for number, example in enumerate(examples)
@@ -137,10 +138,10 @@ def test_scores_compare_within_an_item_and_swapped_labels_are_put_right(tmp_path
     assert result.counts.scored == 4
     assert "space before it" in result.environment.settings["known_fault"]
     by_id = {record.item_id: record for record in records}
-    first = by_id["intrasentence-0"].reading
+    first = by_id["0abcdefg"].reading
     assert first is not None
     assert first.probabilities == pytest.approx([2 / 6, 1 / 6, 3 / 6])
-    assert by_id["intrasentence-1"].exchanges[0].option_logprobs[1] == -math.inf
+    assert by_id["1abcdefg"].exchanges[0].option_logprobs[1] == -math.inf
     # Terms weigh alike. Of race: preferred, tied, tied. Of gender the labels are the other way round: preferred.
     assert values_of(finished, category="race")["stereoset_ss"] == pytest.approx((1 + 0.5 + 0.5) / 3)
     assert values_of(finished, category="race")["stereoset_lms"] == pytest.approx((1 + 0 + 0.5) / 3)

@@ -17,7 +17,7 @@ from huggingface_hub.repocard_data import model_index_to_eval_results
 from biasboard.ground import strict_json
 from biasboard.ground.memory import Memory
 from leaderboard.commands.comparable_results import load_comparable
-from leaderboard.pages import summary_forms
+from leaderboard.pages import model_summary, summary_forms
 from leaderboard.pages.model_cards import METADATA, card_markdown, model_index, write_card
 from leaderboard.pages.model_summary import several_answered, summarise
 from leaderboard.pages.table_files import escape
@@ -32,7 +32,7 @@ from schemas.documents.result import MODELS_THAT_ANSWERED, Result
 from schemas.files import contract
 from schemas.folders.run_folder import read_result
 from tests.commands import run
-from tests.leaderboard.made_keys import write_keys
+from tests.leaderboard.made_keys import load_known, write_keys
 from tests.leaderboard.synthetic import leaning, make_records, make_result, present, write_model, write_result
 from tests.worlds import MadeBoard
 
@@ -333,3 +333,23 @@ def test_several_models_behind_one_name_are_told_once_each() -> None:
     assert several_answered(answered("one", "one")) is None
     told = several_answered(answered("one", "one / two", "three, two"))
     assert told == "the endpoint says that 3 models answered: one, three, two"
+
+
+def test_items_that_neither_model_answered_are_told_apart(tmp_path: Path) -> None:
+    write_model(tmp_path / "whole", "acme/all", leaning(2.0, 0.1))
+    (whole,) = load_known(Root(tmp_path / "whole", "local")).entries
+    records = make_records(leaning(2.0, 0.1))
+
+    def lacking(name: str, missing: range) -> Entry:
+        of_model = [
+            replace(record, status="refused", reading=None, reason="declines") if number in missing else record
+            for number, record in enumerate(records)
+        ]
+        folder = write_result(tmp_path / name, make_result(of_model, f"acme/{name}"), of_model).parent
+        return replace(whole, folder=folder, result=read_result(folder))
+
+    one, two = lacking("one", range(10)), lacking("two", range(5, 20))
+    assert model_summary._missing_alike([one], [two]) == 5 / 20
+    assert model_summary._missing_alike([one], [one]) == 1
+    assert model_summary._missing_alike([one], [whole]) == model_summary._missing_alike([whole], [whole]) == 0
+    assert model_summary._missing_alike([one], []) == 0
