@@ -13,13 +13,19 @@ import pytest
 from biasboard.ground.errors import ConfigError, DataError
 from builders.dataset.output import write_dataset
 from builders.own_questions import questions
+from evaluators.backend import open_backend
+from evaluators.backend_options import BackendOptions
+from evaluators.benchmark import load_benchmark
 from evaluators.commands.imports import ImportChoice, import_published
 from evaluators.runs.ask.pipeline import Finished
 from evaluators.runs.ask.study import Study
+from evaluators.runs.measure.baseline_gate import BaselineAnswers
+from evaluators.runs.measure.measuring import Measurement
 from evaluators.task import UnfitPromptError
+from evaluators.tasks.own_questions.own_question_task import TASK
 from leaderboard.ranking.reproduced import reported_tables
 from schemas.documents.record import Record
-from schemas.folders.run_folder import read_run
+from schemas.folders.run_folder import StoredParts, read_run
 from tests.builders.test_own_questions import UNKNOWN, bbq, stereoset
 
 COLUMN = "made-1b_pred_race"
@@ -104,6 +110,26 @@ def test_an_answer_in_text_counts_for_the_option_with_its_letters(answered: Path
     words = ("baker", "clerk", "quay", "Who ")
     assert not [text for text in kept if any(word in text.casefold() for word in words)]
     assert any("somebody else" in text for text in kept)
+
+
+def test_useless_predictors_answer_each_item_by_its_own_facts(answered: Path, tmp_path: Path) -> None:
+    dataset = dataset_of("bbq-published", [answered / "preds_Age.jsonl"], tmp_path / "bbq-published")
+    finished = imported("bbq", answered, COLUMN, dataset, tmp_path / "runs")
+    parts = list(StoredParts(finished.folder, finished.result))
+    prompt = TASK.prompts[finished.result.signature.prompt]
+    answers = BaselineAnswers(TASK, prompt, None, parts)
+    # Items have no prompts, so that their requests are alike, and the baker is right in three of five.
+    expected = {"stereotyped": (1.0, 0.0, 1.0), "antistereotyped": (0.0, 0.0, -1.0), "neutral": (0.0, 1.0, 0.0)}
+    names = ("accuracy_disambiguated", "accuracy_ambiguous", "bbq_score_ambiguous")
+    for baseline in answers.answering(load_benchmark("own_questions").baselines):
+        measured = Measurement.of(answers.of(baseline), TASK.name).metrics()
+        values = {metric.name: metric.value for metric in measured if not metric.group}
+        if baseline.name in expected:
+            assert tuple(values[name] for name in names) == expected.pop(baseline.name)
+    assert expected == {}
+    (plan,) = Study(datasets=(dataset,), prompts=(prompt.id,)).usual_plans
+    with pytest.raises(ConfigError, match="marks published answers"):
+        plan.check(open_backend("baseline", "neutral", BackendOptions()))
 
 
 def test_scores_compare_within_an_item_and_swapped_labels_are_put_right(tmp_path: Path) -> None:

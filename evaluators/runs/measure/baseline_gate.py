@@ -396,7 +396,9 @@ class BaselineAnswers:
         for number, part in enumerate(first_asked(records, self.prompt) for records in self.parts):
             # Answering the records of 60 tasks with 219 items one by one took 20.6 s, and kind by kind 2.7 s.
             are_choices = {*part.exchanges["kind"].coded.texts} <= {"choice"}
-            is_by_offer = baseline.reads_no_prompt and baseline.answer_together is None and are_choices
+            # Imported answers have no prompts, so that the requests of all items have one hash, which names none.
+            are_alike = self.prompt.has_own_requests
+            is_by_offer = baseline.reads_no_prompt and baseline.answer_together is None and (are_choices or are_alike)
             yield (self._by_offer if is_by_offer else self._record_by_record)(baseline, number, part)
 
     def _by_offer(self, baseline: Baseline, number: int, part: RecordColumns) -> RecordColumns:

@@ -335,8 +335,9 @@ class Plan:
             ConfigError: the backend lacks a capability, the prompt makes no sense in a chat, or the items lack facts
                 that a baseline needs.
         """
-        # Useless predictors, which alone read facts, can answer the items of published answers too.
-        if not backend.reads_facts:
+        # Useless predictors, which alone read facts, can answer the items of published answers too; where no item has a
+        # prompt, a store could not tell their answers apart, and boards compute them.
+        if not backend.reads_facts or self.prompt.has_own_requests:
             check_askable(self.prompt)
         if backend.is_remote and not probe:
             if backend.surely_sends_messages() and not self.prompt.chat:
