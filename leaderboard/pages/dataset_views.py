@@ -438,5 +438,6 @@ def _reading(record: Record) -> str:
 def published_part(entry: Entry) -> PublishedPart | None:
     """Return where somebody published the answers of an imported result; None if they are not imported or unknown."""
     signature = entry.result.signature
-    importer = load_benchmark(signature.benchmark).importer_of(signature.dataset) if entry.is_imported else None
-    return None if importer is None else importer.published(signature.config, entry.result.environment.settings)
+    importers = load_benchmark(signature.benchmark).importers if entry.is_imported else ()
+    found = (one.published(signature.config, entry.result.environment.settings) for one in importers)
+    return next((part for part in found if part is not None), None)
