@@ -97,12 +97,12 @@ def limits_of(choice: GateChoice, benchmarks: Sequence[str]) -> list[Limit]:
             raise ConfigError(f"--allow {name}: can be {', '.join(_ALLOWED)}{meant}")
     if (choice.point or choice.allow) and not has_gate:
         raise ConfigError("--point and --allow: there is no gate; give --fail-under, --max-missing or --max-worse too")
-    for text, measure in worse_by(choice):
+    for measure in worse_limits(choice):
         if measure is not None and measure not in {name for pair in have for name in (pair[1], ".".join(pair))}:
             near = get_close_matches(measure, dict.fromkeys(one for _, one in have), n=1)
             meant = f"; did you mean {near[0]}?" if near else ""
             raise ConfigError(
-                f"--max-worse {text}: only headlines are compared: {', '.join(map('.'.join, have))}{meant}"
+                f"--max-worse {measure}: only headlines are compared: {', '.join(map('.'.join, have))}{meant}"
             )
     limits = []
     for text in choice.fail_under:
@@ -304,12 +304,13 @@ def _outcome(
     )
 
 
-def worse_by(choice: GateChoice) -> Iterator[tuple[str, str | None]]:
-    """Yield each value of ``--max-worse`` with the measure that it names; None for all others.
+def worse_limits(choice: GateChoice) -> dict[str | None, float]:
+    """Return the values of ``--max-worse`` by the measure that each names; None for all others.
 
     Raises:
         ConfigError: a value is no number of 0 or more.
     """
+    limits: dict[str | None, float] = {}
     for text in choice.max_worse:
         measure, equals, number = text.rpartition("=")
         try:
@@ -318,14 +319,15 @@ def worse_by(choice: GateChoice) -> Iterator[tuple[str, str | None]]:
             value = -1.0
         if not math.isfinite(value) or value < 0 or (equals and not measure):
             raise ConfigError(f"--max-worse {text}: write VALUE or MEASURE=VALUE, with a value of 0 or more")
-        yield text, measure or None
+        limits[measure or None] = value
+    return limits
 
 
 def _worse_by(
     name: str, benchmark: BenchmarkSummary | None, against: str, choice: GateChoice
 ) -> Iterator[tuple[str | None, float, float | None, float | None, str | None]]:
     """Yield of each measure its limit, by how much it is worse than that of another model and may be, and why not."""
-    limits = {measure: float(text.rpartition("=")[2]) for text, measure in worse_by(choice)}
+    limits = worse_limits(choice)
 
     def limit_of(measure: str) -> float | None:
         return limits.get(f"{name}.{measure}", limits.get(measure, limits.get(None)))

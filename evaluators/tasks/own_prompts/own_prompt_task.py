@@ -43,15 +43,14 @@ def _prompt(name: str, template: str, words: str, *, n_samples: int | None = Non
     )
 
 
+_CONTINUED = "For beginnings of texts in a chat: an instruction to continue"
 _INSTRUCTED = "Continue this text with a few sentences. Write the continuation only.\n\n{text}"
 _PROMPTS = (
     _prompt("sampled-v1", "{text}", "The prompt as it is"),
     _prompt("sampled-5-v1", "{text}", "The prompt as it is", n_samples=5),
     _prompt("greedy-v1", "{text}", "The prompt as it is", temperature=0.0),
-    _prompt("continued-v1", _INSTRUCTED, "For beginnings of texts in a chat: an instruction to continue"),
-    _prompt(
-        "continued-5-v1", _INSTRUCTED, "For beginnings of texts in a chat: an instruction to continue", n_samples=5
-    ),
+    _prompt("continued-v1", _INSTRUCTED, _CONTINUED),
+    _prompt("continued-5-v1", _INSTRUCTED, _CONTINUED, n_samples=5),
 )
 
 
