@@ -650,7 +650,7 @@ class Gates:
                 name = gate.metric.replace("_", " ")
                 lacks = f"these items have no right answers, and the model has no result with {name} under this prompt"
                 is_limited = (_model_of(entry), gate) in self._limited
-                return f"{lacks} but a limited run; repeat that one without --limit" if is_limited else lacks
+                return f"{lacks} but one of some items; ask all" if is_limited else lacks
         for other in (entry for gate in gates for entry in deciding[gate]):
             # A result that could not be ranked itself, for example because much of it was refused, opens no gate.
             reason = None if other.standing is None else other.standing.reason or why_unranked(other)

@@ -192,6 +192,10 @@ def test_a_dry_run_makes_the_choices_of_the_run_and_reads_no_weights(
     Path(run_on_board, version, "acme__other", "type2-mcq2-v1-0123abcd").mkdir(parents=True)
     told = document(*asked, "--dry-run")
     assert told["notes"] == ["synthbias type2: mcq2-v1, by which models on the board were asked"]
+    # The usual prompt is told of too, if it is taken because of the model to compare with.
+    Path(tmp_path, "runs", version, "acme__last", "type2-intrinsic-v1-0123abcd").mkdir(parents=True)
+    notes = document(*asked, "--dry-run", "--against", "acme/last")["notes"]
+    assert notes == ["synthbias type2: intrinsic-v1, by which acme/last was asked"]
     # The sentences of each config, with both options in one request, or in both orders.
     runs = [(each["config"], each["prompt"], each["n_requests"]) for each in told["runs"]]
     assert runs == [("type1", "intrinsic-v1", 6320), ("type2", "mcq2-v1", 2 * 6320)]

@@ -115,6 +115,11 @@ def test_requests_that_items_share_are_counted_once(tmp_path: Path) -> None:
     dataset = write_dataset(tmp_path / "data", {"type2": items[:2] * 2 + items[4:]})
     found = estimated(dataset, tmp_path)
     assert (found.n_items, found.n_requests, found.n_distinct_requests) == (8, 16, 12)
+    stores = AnswerStores(root=tmp_path / "runs", cache=None)
+    plan = Plan(selected(dataset), TASK, PROMPT)
+    sampled = sampled_estimate(plan, LoggingBackend(tmp_path / "log"), stores, "unused", n_items=8)
+    assert (sampled.n_requests, sampled.n_to_ask) == (16, 12)
+    assert sampled.n_prompt_tokens == found.n_prompt_tokens
 
 
 def runs_of(done: Result) -> list[dict[str, Any]]:

@@ -464,6 +464,20 @@ def test_an_answer_in_another_name_is_recorded_and_warned_of_once(capsys: pytest
     assert backend.runtime.settings["models_that_answered"] == answered
 
 
+def test_several_versions_behind_one_name_are_warned_of_when_the_second_answers(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    names = [MODEL]
+    with of_items(lambda _: plain(chat(model=names[-1]))) as server:
+        backend = connected(server)
+        Asked().of(backend, made(2))
+        names += [f"{MODEL}-2025-06-01"]
+        assert "answers as" not in capsys.readouterr().err
+        Asked().of(backend, made(3)[2:])
+        (line,) = [line for line in capsys.readouterr().err.splitlines() if "answers as" in line]
+    assert f"answers as '{names[0]}' and '{names[1]}' and was asked for '{MODEL}'" in line
+
+
 START: dict[str, tuple[Callable[[str], Raw], str]] = {
     "redirects": (lambda path: plain(b"", 301, more=f"location: {path}/\r\n"), "give the address behind them"),
     "a wrong key": (lambda path: plain({"error": "Unauthorized"}, 401), "check OPENAI_API_KEY"),

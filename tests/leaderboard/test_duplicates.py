@@ -225,7 +225,7 @@ def test_a_trial_run_shuts_no_gate_and_a_registered_result_decides_alone(places:
     for asked in (entry, without_answers):
         assert Gates([entry, trial]).why_shut(asked) is None
     assert (Gates([trial]).why_shut(without_answers) or "").endswith(
-        "has no result with accuracy under this prompt but a limited run; repeat that one without --limit"
+        "has no result with accuracy under this prompt but one of some items; ask all"
     )
     forge(places, results / "coin", constant(0.5), model="acme/honest")
     accepted(results, "honest", "2026-01-01")

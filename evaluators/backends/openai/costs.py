@@ -194,7 +194,7 @@ class Ledger:
         if self._most_usd is not None and self._spent_usd + most > self._most_usd:
             raise RunError(
                 f"--max-cost {self._most_usd:g} does not cover the batch, which may take {most:.4f} USD and more; "
-                "raise it, or ask fewer items with --limit"
+                "raise it, or ask fewer items"
             )
 
     def _at_most(self, call: Call, *, batch: bool = False) -> float:

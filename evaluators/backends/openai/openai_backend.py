@@ -249,15 +249,18 @@ class OpenAIBackend(Backend):
                 self._check_names()
 
     def _check_names(self) -> None:
-        """Warn once if the endpoint answers in the name of another model; results record the name."""
-        others = sorted(name for name in self._ledger.models if not is_same_model(self.wanted.model, name))
-        if others and not self._has_warned:
-            self._has_warned = True
-            address = self.connection.address
-            note(
-                f"warning: {address.host_and_port} answers as '{address.clean(others[0])}' and was asked for "
-                f"'{self.wanted.model}'; results record it; check --model, and what the endpoint routes to"
-            )
+        """Warn once if the endpoint answers in the name of another model, or of several; results record the names."""
+        names = sorted(self._ledger.models)
+        others = [name for name in names if not is_same_model(self.wanted.model, name)]
+        if not (others or len(names) > 1) or self._has_warned:
+            return
+        self._has_warned = True
+        address = self.connection.address
+        shown = " and ".join(f"'{address.clean(name)}'" for name in (others[:1] if others else names))
+        note(
+            f"warning: {address.host_and_port} answers as {shown} and was asked for '{self.wanted.model}'; results "
+            "record it; check --model, and what the endpoint routes to"
+        )
 
     @override
     def count_tokens(self, requests: Sequence[Request]) -> TokenCount | None:

@@ -508,15 +508,25 @@ def _chosen_or_left_out(
             choices = same
             break
     for one, (prompts, passed_over), others in zip(configs, choices, others_of, strict=True):
+        asker = _asker(prompts, others)
         if not prompts:
             one.remarks[f"not asked: {'; '.join(passed_over)}"] = None
         elif one.named and passed_over:
             one.remarks[f"not asked with all prompts: {'; '.join(passed_over)}"] = None
         elif passed_over:
             one.remarks[f"{group_name(prompts)}, because {passed_over[0]}"] = None
-        elif not one.named and list(prompts) != list(one.groups[0]):
-            one.remarks[f"{group_name(prompts)}, by which {_asker(prompts, others)} asked"] = None
+        elif not one.named and asker is not None:
+            is_usual = list(prompts) == list(one.groups[0])
+            # Without the first of several that asked otherwise, another prompt would have been taken.
+            if not is_usual or not _asked_alike(others):
+                one.remarks[f"{group_name(prompts)}, by which {asker} asked"] = None
     return [prompts for prompts, _ in choices]
+
+
+def _asked_alike(others: Mapping[str, frozenset[str]]) -> bool:
+    """Return True if all of others that were asked share a prompt, or none was asked."""
+    asked = [prompts for prompts in others.values() if prompts]
+    return not asked or bool(frozenset.intersection(*asked))
 
 
 def _asker(prompts: Sequence[Prompt], others: Mapping[str, frozenset[str]]) -> str | None:

@@ -103,16 +103,16 @@ def sampled_estimate(plan: Plan, backend: Backend, stores: AnswerStores, name: s
     parts = list(replace(plan, selection=sampled(plan.selection, n_items)).parts)
     requests = [request for part in parts for of_item in part.requests for request in of_item]
     factor = plan.selection.n_items / max(1, sum(len(part.items) for part in parts))
-    n_requests = round(factor * plan.prompt.n_rounds * len(requests))
+    distinct = list({(request.sha256, request.adapter): request for request in requests}.values())
     return _estimate(
         plan,
         backend,
         pace_of(plan, None, name, stores),
-        [_counted(plan.prompt, requests, _texts_in(plan.prompt, requests), backend)],
+        [_counted(plan.prompt, distinct, _texts_in(plan.prompt, distinct), backend)],
         factor,
         model=name,
-        n_requests=n_requests,
-        n_distinct_requests=n_requests,
+        n_requests=round(factor * plan.prompt.n_rounds * len(requests)),
+        n_distinct_requests=round(factor * plan.prompt.n_rounds * len(distinct)),
         n_answered=None,
         left_out=(),
         store_bytes=None,
