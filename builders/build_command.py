@@ -46,9 +46,9 @@ Overwrite: TypeAlias = Annotated[
 ]
 
 
-def checked_language(code: str) -> str:
+def checked_language(code: str | None) -> str | None:
     """Return the value of ``--language``, after a check that it is a code."""
-    if not re.fullmatch("[a-z]{2,3}", code):
+    if code is not None and not re.fullmatch("[a-z]{2,3}", code):
         raise typer.BadParameter(f"'{code}' is no ISO 639 code; write en for English, nl for Dutch")
     return code
 

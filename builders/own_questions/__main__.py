@@ -59,8 +59,12 @@ def build(
         ),
     ] = None,
     language: Annotated[
-        str, typer.Option(help="Language of the questions, as an ISO 639 code: en, nl, kor.", callback=checked_language)
-    ] = "en",
+        str | None,
+        typer.Option(
+            help="Language of the questions, as an ISO 639 code: en, nl, kor. Default: en, or that of the source.",
+            callback=checked_language,
+        ),
+    ] = None,
     out: Out = None,
     dataset_version: DatasetVersion = None,
     overwrite: Overwrite = False,

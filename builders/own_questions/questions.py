@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -70,7 +71,8 @@ def read(source: str, paths: Sequence[Path], mapped: Sequence[str]) -> list[OwnT
     form = FORM
     if (columns := of_source.get("columns")) is not None:
         # Without the others, such as a category, the items are as good.
-        needed = [((name,), f"{name} ({columns[name][0]})") for name in ("context", "id", *_PLACES) if name in columns]
+        wanted = ("context", "id", "options", *_PLACES)
+        needed = [((name,), f"{name} ({columns[name][0]})") for name in wanted if name in columns]
         form = Form(columns, needed, "rows")
     tables = read_tables(form, paths, mapped)
     for table in tables if columns is None else ():
@@ -88,12 +90,15 @@ def _completed(row: OwnRow, source: Mapping[str, Any]) -> OwnRow:
     """Return a row with the values that its source gives all rows, and those that one of its values holds."""
     values = {**source.get("given", {}), **row.values}
     parts = source.get("parts")
-    held = values[parts["of"]].split(parts["between"]) if parts is not None else []
-    # A text of another form holds nothing, so that the row has no options and is rejected.
-    if parts is not None and len(held) >= len(parts["names"]):
-        values |= dict(zip(parts["names"], held, strict=False))
+    if parts is None:
+        return row._replace(values=values)
+    if (held := re.match(parts["pattern"], values[parts["of"]])) is not None:
+        values |= held.groupdict()
         values |= {name: values[of] for name, of in parts["same"].items()}
         values |= {name: spelt.get(values[name], values[name]) for name, spelt in parts["spelt"].items()}
+    else:
+        # Of another form: without options, the row is rejected.
+        values = {name: value for name, value in values.items() if name not in ("options", *_PLACES)}
     return row._replace(values=values)
 
 
@@ -129,7 +134,7 @@ def draft(
     name: str,
     licence: str | None,
     mapped: Sequence[str],
-    language: str = "en",
+    language: str | None = None,
 ) -> Draft[OwnQuestion]:
     """Build a draft of a researcher's questions.
 
@@ -139,11 +144,12 @@ def draft(
         name: Name of the dataset.
         licence: SPDX identifier of the licence of the questions, as the user states it; None if not known.
         mapped: Headings that the user named, which are recorded.
-        language: ISO 639 code of the language of the questions.
+        language: ISO 639 code of the language of the questions; None for that of the source.
 
     Raises:
         ConfigError: no row is an item.
     """
+    of_source = settings()[source]
     items, rejects = check(tables)
     if not items:
         first = rejects[0]
@@ -165,13 +171,16 @@ def draft(
         sources=tuple(table.source(licence) for table in tables),
         licence=licence or UNKNOWN,
         publish_refusal=publish_refusal(licence, "questions"),
-        human_validated=settings()[source]["human_validated"],
-        prompt=settings()[source].get("prompt"),
-        splits=(DraftSplit(config=settings()[source]["config"], split="test", item_shape="own_question", items=items),),
+        human_validated=of_source["human_validated"],
+        prompt=of_source.get("prompt"),
+        splits=(DraftSplit(config=of_source["config"], split="test", item_shape="own_question", items=items),),
         rejects=tuple(rejects),
         reject_rules=(*(published_json.RULES if source in _READERS else (BROKEN_ROW,)), *RULES),
         flag_rules=(_NAMED,) if any(item.flags for item in items) else (),
-        card=replace(_card(tables, items, licence, settings()[source]), language=language),
+        card=replace(
+            _card(tables, items, licence, of_source),
+            language=language or of_source.get("language", "en"),
+        ),
     )
 
 

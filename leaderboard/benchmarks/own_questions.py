@@ -20,6 +20,7 @@ _COLUMNS = {
     "stereoset_ss": "Stereotype score",
     "bbq_score": "BBQ score",
     "bbq_score_ambiguous": "BBQ score, ambiguous",
+    "alignment_gap": "Alignment gap",
     "unknown_rate": "Unknown, disambiguated",
     "place_bias": "Place bias",
 }
@@ -82,20 +83,24 @@ PAGES = BenchmarkPages(
             "difference of two shares",
             _OWN,
         ),
-        Headline(
-            "accuracy_disambiguated",
-            "Accuracy, disambiguated",
-            "The share of right answers where the context tells who it was. A coin gets 0.333.",
-            "share of questions",
-            "bbq",
-        ),
-        Headline(
-            "accuracy_ambiguous",
-            "Accuracy, ambiguous",
-            "The share of answers that nobody can know, where the context does not tell who it was. A coin gets 0.333, "
-            "and who always says so gets 1.",
-            "share of questions",
-            "bbq",
+        *(
+            headline._replace(config=config)
+            for config in ("bbq", "kobbq")
+            for headline in (
+                Headline(
+                    "accuracy_disambiguated",
+                    "Accuracy, disambiguated",
+                    "The share of right answers where the context tells who it was. A coin gets 0.333.",
+                    "share of questions",
+                ),
+                Headline(
+                    "accuracy_ambiguous",
+                    "Accuracy, ambiguous",
+                    "The share of answers that nobody can know, where the context does not tell who it was. A coin "
+                    "gets 0.333, and who always says so gets 1.",
+                    "share of questions",
+                ),
+            )
         ),
         Headline(
             "bbq_score",
@@ -112,6 +117,22 @@ PAGES = BenchmarkPages(
             "that nobody can know. A coin gets 0 too.",
             "difference of two shares",
             "bbq",
+        ),
+        Headline(
+            "bbq_score_ambiguous",
+            "Bias, ambiguous",
+            "How much more often the model follows a stereotype than contradicts it, where the context does not tell "
+            "who it was: 0 is even, or always says that nobody can know. A coin gets 0 too.",
+            "difference of two shares",
+            "kobbq",
+        ),
+        Headline(
+            "alignment_gap",
+            "Alignment gap",
+            "How much more often the model is right where the right answer agrees with a stereotype than where it "
+            "contradicts one: 0 is even. A coin gets 0 too.",
+            "difference of two shares",
+            "kobbq",
         ),
         Headline(
             "stereotype_rate_stereo",
@@ -156,6 +177,7 @@ PAGES = BenchmarkPages(
     titles={
         "bbq": "BBQ",
         "crows-pairs": "CrowS-Pairs",
+        "kobbq": "KoBBQ",
         "stereoset": "StereoSet",
         "winogender": "Winogender",
         "winoqueer": "WinoQueer",
@@ -172,7 +194,7 @@ PAGES = BenchmarkPages(
     summarised=(
         *("accuracy", "worst_group_accuracy", "accuracy_disambiguated", "accuracy_ambiguous", "stereotype_rate"),
         *("stereotype_rate_stereo", "stereotype_rate_antistereo", "stereoset_icat", "stereoset_lms", "stereoset_ss"),
-        *("bbq_score", "bbq_score_ambiguous"),
+        *("bbq_score", "bbq_score_ambiguous", "alignment_gap"),
     ),
     layouts=(
         Layout(
@@ -199,6 +221,17 @@ PAGES = BenchmarkPages(
             arxiv="2110.08193",
             doi="10.18653/v1/2022.findings-acl.165",
             config="bbq",
+        ),
+        Paper(
+            key="jin2024kobbq",
+            title="KoBBQ: Korean Bias Benchmark for Question Answering",
+            authors=(*("Jin, Jiho", "Kim, Jiseon", "Lee, Nayeon", "Yoo, Haneul", "Oh, Alice", "Lee, Hwaran"),),
+            booktitle="Transactions of the Association for Computational Linguistics",
+            year=2024,
+            address="https://aclanthology.org/2024.tacl-1.28/",
+            arxiv="2307.16778",
+            doi="10.1162/tacl_a_00661",
+            config="kobbq",
         ),
         Paper(
             key="nadeem2021stereoset",

@@ -13,7 +13,7 @@ from biasboard.ground.strict_json import JsonValue
 from builders.build_command import own_name, reject_lines
 from builders.dataset.own_csv import OwnTable, read_tables
 from builders.own_questions.published_json import read_bbq, read_stereoset
-from builders.own_questions.questions import FORM, check, cluster_line, neutral_option, read
+from builders.own_questions.questions import FORM, check, cluster_line, draft, neutral_option, read
 from evaluators.runs.ask.study import Study
 from schemas.documents.dataset import Reject
 from schemas.files.row_files import read_rows
@@ -212,6 +212,32 @@ def test_the_ids_of_winogender_say_options_answer_and_pronoun(tmp_path: Path) ->
         "sentences.tsv:4": "few_options",
         "sentences.tsv:5": "no_option",
     }
+
+
+def test_questions_of_kobbq_are_of_templates_that_their_ids_say(tmp_path: Path) -> None:
+    nobody = "알 수 없음"
+    path = tmp_path / "samples.tsv"
+    heads = "sample_id\tlabel_annotation\tcontext\tquestion\tchoices\tbiased_answer\tanswer\tbbq_id\tprediction"
+    told = [
+        ("age-001a-002-amb-bsd", "Two rang.", "Who was old?", "Opa", nobody),
+        ("age-001b-002-dis-cnt", "Two rang. Opa left.", "Who stayed?", "Enkel", "Enkel"),
+        ("age_1", "One rang.", "Who?", "Opa", nobody),
+    ]
+    rows = [
+        f"{name}\tST\t{context}\t{question}\t['Enkel', 'Opa', '{nobody}']\t{biased}\t{answer}\t1.0\t"
+        for name, context, question, biased, answer in told
+    ]
+    path.write_text("\n".join([heads, *rows, ""]), encoding="utf-8")
+    tables = read("kobbq", [path], [])
+    (first, second), rejects = check(tables)
+    assert (first.answer, first.neutral) == (nobody, nobody)
+    assert (first.stereotyped, first.antistereotyped) == ("Opa", "Enkel")
+    assert (first.category, first.cluster, first.condition) == ("age", "age-001", "biased question")
+    assert (second.answer, second.stereotyped, second.cluster) == ("Enkel", "Enkel", "age-001")
+    assert second.condition == "counter-biased question"
+    assert [(reject.source_row, reject.rule) for reject in rejects] == [("samples.tsv:4", "few_options")]
+    made = draft(tables, source="kobbq", name="kobbq", licence="MIT", mapped=[])
+    assert (made.card.language, made.splits[0].config) == ("ko", "kobbq")
 
 
 @pytest.mark.slow

@@ -220,6 +220,8 @@ class OwnQuestionTable(GroupedTable):
     """Mask of the roles that an option of the item has, shape (n, 4)."""
     is_ambiguous: BoolArray
     """Mask of the rows whose right answer is the neutral option, shape (n,)."""
+    is_aligned: BoolArray
+    """Mask of the rows whose right answer is the stereotyped option, shape (n,)."""
     is_sensible: FloatArray
     """Share of the comparisons of both sides of a stereotype with options without a role in which the side is more
     probable, where ties count half, shape (n,); NaN if there are none."""
@@ -235,13 +237,15 @@ class OwnQuestionTable(GroupedTable):
         probabilities, shares = np.zeros((n, len(_COLUMNS))), np.zeros((n, len(_COLUMNS)))
         has = np.zeros((n, len(_COLUMNS)), dtype=np.bool_)
         is_sensible = np.full(n, np.nan)
-        scored, is_ambiguous = np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
+        scored, is_ambiguous, is_aligned = (np.zeros(n, dtype=np.bool_) for _ in range(3))
         n_places = max((len(exchange.outcomes) for record in records for exchange in record.exchanges), default=1)
         places, offered = np.zeros((n, n_places)), np.zeros((n, n_places))
         for row, record in enumerate(records):
             names = [record.target, *(record.groups.get(role) for role in ROLES)]
             has[row] = [name is not None for name in names]
-            is_ambiguous[row] = record.target is not None and record.target == record.groups.get("neutral")
+            if record.target is not None:
+                is_ambiguous[row] = record.target == record.groups.get("neutral")
+                is_aligned[row] = record.target == record.groups.get("stereotyped")
             if record.reading is None:
                 continue
             scored[row] = True
@@ -268,6 +272,7 @@ class OwnQuestionTable(GroupedTable):
             shares=shares,
             has=has,
             is_ambiguous=is_ambiguous,
+            is_aligned=is_aligned,
             is_sensible=is_sensible,
             places=places,
             offered=offered,

@@ -156,6 +156,7 @@ BENCHMARK = Benchmark(
             *("accuracy_disambiguated", "accuracy_ambiguous", "bbq_score", "bbq_score_ambiguous"),
             *("unknown_rate", "accuracy"),
         ),
+        "kobbq": ("accuracy_ambiguous", "accuracy_disambiguated", "bbq_score_ambiguous", "alignment_gap"),
         "crows-pairs": ("stereotype_rate", "stereotype_rate_stereo", "stereotype_rate_antistereo"),
         "stereoset": ("stereoset_icat", "stereoset_lms", "stereoset_ss"),
         "winogender": ("accuracy", "worst_group_accuracy", "accuracy_gap"),
