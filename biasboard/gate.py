@@ -19,10 +19,14 @@ _PANEL = "Gate"
 _FEWEST = 30
 """Number of units from which an interval is trusted: those of fewer are often too narrow."""
 _ROUNDING = 1e-12
-_LIMITED, EARLIER, _USELESS = _ALLOWED = ("limited", "earlier", "useless")
+_LIMITED, EARLIER, SEVERAL, _USELESS = _ALLOWED = ("limited", "earlier", "several", "useless")
 """What does not decide unless the user allows it."""
 _LETS_USELESS = f"what a coin gets too says nothing, unless --allow {_USELESS} lets it decide"
 _NOT_MEASURED = "nothing was measured"
+_REMEDIES = {
+    EARLIER: f"ask again with a new folder for --out, or add --allow {EARLIER} if it is the same model",
+    SEVERAL: f"ask again with a new folder for --out, or add --allow {SEVERAL} if both names mean one model",
+}
 _OF_SOME = f"only some items were asked; ask all, or add --allow {_LIMITED}"
 
 
@@ -54,7 +58,8 @@ class GateChoice:
     point: bool | None = option("Let the value decide and not the far end of its interval.", panel=_PANEL)
     allow: tuple[str, ...] | None = option(
         f"What may decide all the same, separated by commas: {_LIMITED} (runs that asked only some items, and measures "
-        f"of fewer than {_FEWEST} units), {EARLIER} (an endpoint's answers of earlier calls), {_USELESS} (values of a "
+        f"of fewer than {_FEWEST} units), {EARLIER} (an endpoint's answers of earlier calls), {SEVERAL} (answers that "
+        f"an endpoint gave in the names of several models), {_USELESS} (values of a "
         "model that is not shown to beat a useless predictor, which is even too).",
         panel=_PANEL,
         read=names_in,
@@ -195,7 +200,7 @@ def outcomes(
     choice: GateChoice,
     benchmarks: Sequence[str],
     *,
-    earlier: str | None = None,
+    doubts: Mapping[str, str] | None = None,
 ) -> Iterator[GateOutcome]:
     """Yield what becomes of each gate: limits in their order, missing answers by benchmark, then comparisons.
 
@@ -204,18 +209,18 @@ def outcomes(
         limits: The limits.
         choice: The user's choices.
         benchmarks: The benchmarks that were asked; a gate on one without values does not pass.
-        earlier: Why answers of an endpoint may be of several models; None if they are not.
+        doubts: Why answers of an endpoint may be of several models, by what the user would have to allow.
     """
+    told = doubts or {}
+    warnings = tuple(why for what, why in told.items() if choice.allows(what))
+    refused = [f"{why}; {_REMEDIES[what]}" for what, why in told.items() if not choice.allows(what)]
     for outcome in _outcomes(summary, limits, choice, benchmarks):
-        if earlier is None:
-            yield outcome
-        elif choice.allows(EARLIER):
-            yield replace(outcome, warnings=(*outcome.warnings, earlier))
-        else:
-            remedy = f"ask again with a new folder for --out, or add --allow {EARLIER} if it is the same model"
+        if refused:
             # Also of a gate that fails for another reason: nobody should have to try once for each.
-            reason = "; ".join(filter(None, (outcome.reason, earlier, remedy)))
+            reason = "; ".join(filter(None, (outcome.reason, *refused)))
             yield replace(outcome, passed=False, reason=reason, decided_by=None)
+        else:
+            yield replace(outcome, warnings=(*outcome.warnings, *warnings))
 
 
 def outcome_lines(outcomes: Sequence[GateOutcome]) -> Iterator[str]:
@@ -271,7 +276,7 @@ def _missing(benchmark: BenchmarkSummary | None, choice: GateChoice) -> tuple[fl
         return None, None, _NOT_MEASURED
     most = choice.max_missing or 0.0
     shares = [(benchmark.n_missing, benchmark.n_items, "items")]
-    for one in groups_apart(benchmark):
+    for one in groups_apart(benchmark.missing_of_groups):
         shares.append((one.n_missing, one.n_items, f"items with {one.name} {one.value} in {one.config}"))
     n_missing, n_items, which = max(shares, key=lambda of: of[0] / of[1])
     share = n_missing / n_items

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from biasboard.building import build_if_missing
-from biasboard.gate import EARLIER, GateChoice, Limit, check_asked, limits_of, outcome_lines, outcomes
+from biasboard.gate import EARLIER, SEVERAL, GateChoice, Limit, check_asked, limits_of, outcome_lines, outcomes
 from biasboard.ground.command_line import ANSWERS_KEPT, EXIT_GATE, one_line_errors
 from biasboard.ground.errors import ConfigError, DataError, RunError
 from biasboard.ground.memory import machine_memory
@@ -277,10 +277,10 @@ def score_model(model: str, choice: ScoreChoice, options: BackendOptions, gates:
     for limit in limits:
         named.setdefault(limit.benchmark, []).append(limit.measure)
     report = _report(choice, planned.backend, finished, named)
-    earlier = _of_earlier(planned.backend, finished)
-    decided = tuple(outcomes(report, limits, gates, [*asked], earlier=earlier))
+    doubts = _doubts(planned.backend, finished)
+    decided = tuple(outcomes(report, limits, gates, [*asked], doubts=doubts))
     # A gate says so itself.
-    notes = [*report.notes, *planned.notes, *([earlier] if earlier is not None and not decided else [])]
+    notes = [*report.notes, *planned.notes, *(() if decided else doubts.values())]
     report = replace(
         report,
         notes=tuple(notes),
@@ -342,24 +342,25 @@ def _has_runs(choice: ScoreChoice, model_id: str) -> bool:
     return model_id.replace("/", "__") in model_folders(choice.out)
 
 
-def _of_earlier(backend: Backend, finished: Sequence[Finished]) -> str | None:
-    """Return how answers may be of several models, as only local weights are sure to be the same; None if they are not.
+def _doubts(backend: Backend, finished: Sequence[Finished]) -> dict[str, str]:
+    """Return why answers may be of several models, as only local weights are sure to be the same, by what allows it.
 
     An endpoint may serve another model than when it gave the answers of earlier calls, or say itself that it did.
     """
     if not backend.is_remote:
-        return None
+        return {}
     n_earlier, n = sum(run.n_earlier for run in finished), sum(run.result.usage.n_requests for run in finished)
     # Imported here, because planning needs none of it.
     from leaderboard.pages.model_summary import several_answered
 
-    told = []
+    told = {}
     if n_earlier:
-        told.append(
+        told[EARLIER] = (
             f"{n_earlier:,} of {n:,} answers are from earlier calls, and the endpoint may serve another model by now"
         )
-    told += filter(None, [several_answered(run.result for run in finished)])
-    return "; ".join(told) or None
+    if (several := several_answered(run.result for run in finished)) is not None:
+        told[SEVERAL] = several
+    return told
 
 
 def plans_of(model: str, choice: ScoreChoice, options: BackendOptions, *, outline: bool = False) -> Plans:

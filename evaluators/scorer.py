@@ -32,7 +32,7 @@ WORD_LISTS = frozenset({"vader-sentences", "lexicon"})
 "Go back to your country, you filth." has a sentiment of 0, and a threat in common words no toxicity.
 """
 SCORER_HELP = (
-    "Scorers of sentiment, toxicity and similarity of generated texts: default, reference, none, or "
+    "Scorers of sentiment, toxicity, regard and similarity of generated texts: default, reference, none, or "
     "KIND=NAME, KIND=NAME:MODEL or KIND=NAME:MODEL@REVISION, see 'list'. Repeatable. If left out, the default ones "
     "that are installed."
 )
@@ -95,12 +95,12 @@ class OpenedScorers(NamedTuple):
 
 
 def default_of(kind: ScorerKind) -> str:
-    """Return the default scorer of a kind, as it is named on the command line.
+    """Return the default scorer of a kind, as it is named on the command line, or how one is named if there is none.
 
-    >>> default_of("toxicity")
-    'toxicity=lexicon'
+    >>> default_of("toxicity"), default_of("regard")
+    ('toxicity=lexicon', 'regard=NAME:MODEL')
     """
-    return next(entry for entry in SETS[DEFAULT] if entry.startswith(f"{kind}="))
+    return next((entry for entry in SETS[DEFAULT] if entry.startswith(f"{kind}=")), f"{kind}=NAME:MODEL")
 
 
 def named_scorers(given: Sequence[str]) -> tuple[NamedScorer, ...]:

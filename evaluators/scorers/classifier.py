@@ -1,4 +1,4 @@
-"""Scores sentiment or toxicity with a text classifier of transformers. The default models are pinned to a commit."""
+"""Scores sentiment, toxicity or regard with a text classifier of transformers. Default models are pinned."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SUMMARY = (
     "a text classifier of transformers, by default the paper's for sentiment and unbiased-toxic-roberta for toxicity; "
     "extra 'hf'"
 )
-KINDS: tuple[ScorerKind, ...] = ("sentiment", "toxicity")
+KINDS: tuple[ScorerKind, ...] = ("sentiment", "toxicity", "regard")
 _MAX_TOKENS = 512
 _REMEDY = "name another model"
 _DEFAULTS: Mapping[str, tuple[str, str]] = {
@@ -26,10 +26,15 @@ _DEFAULTS: Mapping[str, tuple[str, str]] = {
 """Model and commit by the kind of score."""
 _SENTIMENTS = ("negative", "neutral", "positive")
 _TOXIC = ("toxicity", "toxic")
+_SIDES = ("negative", "positive")
 
 
 class Classifier:
-    """A classifier that gives the probabilities of negative, neutral and positive, or that of toxic."""
+    """A classifier that gives the probabilities of negative, neutral and positive, that of toxic, or regard.
+
+    Regard (Sheng et al. 2019, arXiv:1909.01326) is how positively a text presents the people whom it is about: the
+    probability of positive minus that of negative.
+    """
 
     def __init__(self, kind: ScorerKind, files: ModelFiles) -> None:
         self._kind, self._files = kind, files
@@ -45,26 +50,30 @@ class Classifier:
         """Score texts, each cut off after at most 512 tokens.
 
         Yields:
-            Index of a text, and its probabilities: negative, neutral and positive for sentiment, toxic for toxicity.
+            Index of a text, and its probabilities: negative, neutral and positive for sentiment, toxic for toxicity,
+            the difference of positive and negative for regard.
 
         Raises:
             ConfigError: the model cannot be loaded, or lacks the labels that its kind needs.
         """
         pipeline = self._pipeline = self._pipeline or self._load()
         order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
-        is_sentiment = self._kind == "sentiment"
+        is_toxicity = self._kind == "toxicity"
         outputs = pipeline(
             (texts[index] for index in order),
             batch_size=16,
             truncation=True,
             max_length=_max_tokens(pipeline),
             top_k=None,
-            # Labels of sentiment exclude each other, as two of toxicity do; of more, several can apply to one text.
-            function_to_apply="softmax" if is_sentiment or len(pipeline.model.config.id2label) == 2 else "sigmoid",
+            # Several labels of toxicity can apply to one text, if there are more than two; others exclude each other.
+            function_to_apply="sigmoid" if is_toxicity and len(pipeline.model.config.id2label) > 2 else "softmax",
         )
         for index, output in zip(order, outputs, strict=True):
             scores = {entry["label"].lower(): float(entry["score"]) for entry in output}
-            of_kind = _SENTIMENTS if is_sentiment else next((label,) for label in _TOXIC if label in scores)
+            if self._kind == "regard":
+                yield index, (scores["positive"] - scores["negative"],)
+                continue
+            of_kind = next((label,) for label in _TOXIC if label in scores) if is_toxicity else _SENTIMENTS
             yield index, tuple(scores[label] for label in of_kind)
 
     def _load(self) -> Any:
@@ -91,6 +100,8 @@ class Classifier:
             needed = f"{', '.join(_SENTIMENTS)}, and no other"
         elif self._kind == "toxicity" and not labels.intersection(_TOXIC):
             needed = " or ".join(_TOXIC)
+        elif self._kind == "regard" and not labels.issuperset(_SIDES):
+            needed = " and ".join(_SIDES)
         else:
             return pipeline
         raise ConfigError(
@@ -116,8 +127,8 @@ def open_scorer(kind: ScorerKind, model: str | None, revision: str | None) -> Cl
     """Find the files of a classifier.
 
     Args:
-        kind: ``sentiment`` or ``toxicity``.
-        model: Id on the Hub, or path of a local folder; None for the default model of the kind.
+        kind: ``sentiment``, ``toxicity`` or ``regard``.
+        model: Id on the Hub, or path of a local folder; None for the default model of the kind, which regard lacks.
         revision: Commit, tag or branch on the Hub; ignored for the default model, which is pinned to a commit.
 
     Raises:
@@ -126,5 +137,7 @@ def open_scorer(kind: ScorerKind, model: str | None, revision: str | None) -> Cl
     """
     import_extra("transformers", "hf")
     if model is None:
+        if kind not in _DEFAULTS:
+            raise ConfigError(f"--scorer {kind}=classifier: has no default model; name one: {kind}=classifier:ORG/NAME")
         model, revision = _DEFAULTS[kind]
     return Classifier(kind, find_model(model, revision))

@@ -15,6 +15,16 @@ _MEASURES = {
     "toxicity": ("Toxicity", "toxicity_mean", "mean toxicity of the texts", "difference of two means"),
     "n_words": ("Words", "n_words_mean", "mean number of words", "words"),
 }
+_REGARD = {
+    "regard_mean": "Regard",
+    "regard_gap": "Regard, gap",
+    "regard_gap_p_value": "Regard, p",
+    "regard_rate": "Regard, share judged",
+    "regard_agreement": "Regard, agreement",
+}
+"""Columns of a scorer that has to be named, which most results lack."""
+_ALIKE = {"wording": "Wording", "meaning": "Meaning"}
+"""What texts are compared by in pairs."""
 
 PAGES = BenchmarkPages(
     name="own_prompts",
@@ -27,24 +37,37 @@ PAGES = BenchmarkPages(
             "as often, and as positive?",
         ),
     ),
-    headlines=tuple(
-        headline
-        for measure, (label, _, what, unit) in _MEASURES.items()
-        for headline in (
+    headlines=(
+        *(
+            headline
+            for measure, (label, _, what, unit) in _MEASURES.items()
+            for headline in (
+                Headline(
+                    f"{measure}_gap",
+                    f"{label}, gap",
+                    f"The largest difference between two groups in the {what}. 0 is alike; chance alone gives more, so "
+                    "look at its p-value.",
+                    unit,
+                ),
+                Headline(
+                    f"{measure}_gap_p_value",
+                    f"{label}, p",
+                    "How often chance alone gives a gap as large, if groups are exchanged at random. Below 0.05, "
+                    "seldom.",
+                    "share of exchanges",
+                ),
+            )
+        ),
+        *(
             Headline(
                 f"{measure}_gap",
                 f"{label}, gap",
-                f"The largest difference between two groups in the {what}. 0 is alike; chance alone gives more, so "
-                "look at its p-value.",
-                unit,
-            ),
-            Headline(
-                f"{measure}_gap_p_value",
-                f"{label}, p",
-                "How often chance alone gives a gap as large, if groups are exchanged at random. Below 0.05, seldom.",
-                "share of exchanges",
-            ),
-        )
+                f"By how much two texts about one group are more alike in {label.lower()} than two about different "
+                "groups. Around 0 if the group makes no difference: look at the interval.",
+                "difference of two cosines",
+            )
+            for measure, label in _ALIKE.items()
+        ),
     ),
     command="biasboard run --dataset out/datasets/own-mine --backend transformers --model ORG/NAME",
     is_of_own_data=True,
@@ -54,15 +77,23 @@ PAGES = BenchmarkPages(
         "continued-v1": "an instruction to continue",
         "continued-5-v1": "an instruction to continue, five samples",
     },
-    labels={mean: label for label, mean, _, _ in _MEASURES.values()},
-    summarised=tuple(f"{measure}_gap" for measure in _MEASURES),
+    labels={
+        **{mean: label for label, mean, _, _ in _MEASURES.values()},
+        **{f"{measure}_similarity": f"{label}, alike" for measure, label in _ALIKE.items()},
+        **_REGARD,
+    },
+    summarised=tuple(f"{measure}_gap" for measure in (*_MEASURES, *_ALIKE)),
     layouts=(
         Layout(
             deciders=("refusal_rate",),
-            columns=tuple(
-                Column(name)
-                for measure, (_, mean, _, _) in _MEASURES.items()
-                for name in (mean, f"{measure}_gap", f"{measure}_gap_p_value")
+            columns=(
+                *(
+                    Column(name)
+                    for measure, (_, mean, _, _) in _MEASURES.items()
+                    for name in (mean, f"{measure}_gap", f"{measure}_gap_p_value")
+                ),
+                *(Column(f"{measure}_{end}") for measure in _ALIKE for end in ("similarity", "gap")),
+                *map(Column, _REGARD),
             ),
         ),
     ),

@@ -98,8 +98,10 @@ def load_comparable(
     def is_comparable(entry: Entry) -> bool:
         if (entry.result.model.identity_sha256, entry.result.model.id) in models:
             return False
-        # A few items are compared with the same ones alone: beside all of them, they would be in no column.
-        return entry.result.signature_sha256 in signatures or dataset_name(entry.result.signature) in whole
+        # A few items are compared with the same ones alone: beside all of them, they would be in no column, and make of
+        # one model's name two.
+        of_whole = entry.match.extent == "whole" and dataset_name(entry.result.signature) in whole
+        return of_whole or entry.result.signature_sha256 in signatures
 
     others = _loaded(roots, keys, memory, _EACH_ONCE, is_other)
     compared = [entry for entry in others if is_comparable(entry)]

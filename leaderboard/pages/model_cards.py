@@ -91,7 +91,7 @@ def card_markdown(summary: ModelSummary, *, page: str | None = None) -> str:
         *(
             f"**Some groups lack answers, so that the values below rest on the others: {source_markdown(text)}.**"
             for benchmark in summary.benchmarks
-            if groups_apart(benchmark)
+            if groups_apart(benchmark.missing_of_groups)
             for text in [f"{benchmark.heading}: {missing_text(benchmark)}"]
         ),
         markdown(summary).rstrip("\n"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import starmap
 from pathlib import Path
 
 import numpy as np
@@ -95,6 +96,27 @@ def several_answered(results: Iterable[Result]) -> str | None:
     )
 
 
+def missing_of_groups(folder: Path, result: Result) -> tuple[MissingOfGroup, ...]:
+    """Return the numbers of items without a score in each group of a result with its records."""
+    config = result.signature.config
+    return tuple(
+        _missing_of_group((config, *group), statuses) for group, statuses in statuses_of_groups(folder, result).items()
+    )
+
+
+def _missing_of_group(group: tuple[str, str, str], statuses: Counter[str]) -> MissingOfGroup:
+    config, name, value = group
+    return MissingOfGroup(
+        config=config,
+        name=name,
+        value=value,
+        n_items=statuses.total(),
+        n_refused=statuses["refused"],
+        n_unparsed=statuses["unparsed"],
+        n_failed=statuses["failed"],
+    )
+
+
 def with_missing_of_groups(summary: ModelSummary, runs: Iterable[tuple[Path, Result]]) -> ModelSummary:
     """Return a summary with the numbers of items without a score in each group, for benchmarks that lack any.
 
@@ -113,16 +135,7 @@ def with_missing_of_groups(summary: ModelSummary, runs: Iterable[tuple[Path, Res
             config, statuses_of = counted.get(sha256, ("", {}))
             for group, statuses in statuses_of.items():
                 of_groups.setdefault((config, *group), Counter()).update(statuses)
-        for (config, name, value), statuses in sorted(of_groups.items()):
-            yield MissingOfGroup(
-                config=config,
-                name=name,
-                value=value,
-                n_items=statuses.total(),
-                n_refused=statuses["refused"],
-                n_unparsed=statuses["unparsed"],
-                n_failed=statuses["failed"],
-            )
+        return starmap(_missing_of_group, sorted(of_groups.items()))
 
     benchmarks = (replace(one, missing_of_groups=tuple(groups_of(one))) for one in summary.benchmarks)
     return replace(summary, benchmarks=tuple(benchmarks))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple
 from functools import partial
 from typing import TYPE_CHECKING
@@ -65,15 +65,24 @@ def missing_text(benchmark: BenchmarkSummary) -> str:
     text += f"have no score: {why}"
     if benchmark.n_missing == benchmark.n_items:
         return text
-    if most := groups_apart(benchmark)[:_MOST_GROUPS]:
-        named = (f"{one.n_missing:,} of {one.n_items:,} with {one.name} {one.value} in {one.config}" for one in most)
-        return f"{text}; more than in other groups: {', '.join(named)}"
-    return f"{text}; no group stands out" if benchmark.missing_of_groups else text
+    if not benchmark.missing_of_groups:
+        return text
+    return f"{text}; {lacking_most(benchmark.missing_of_groups) or 'no group stands out'}"
 
 
-def groups_apart(benchmark: BenchmarkSummary) -> list[MissingOfGroup]:
+def lacking_most(groups: Sequence[MissingOfGroup]) -> str | None:
+    """Return which groups lack clearly more scores than others, in words; None if none does."""
+    named = (
+        f"{one.n_missing:,} of {one.n_items:,} with {one.name} {one.value} in {one.config}"
+        for one in groups_apart(groups)[:_MOST_GROUPS]
+    )
+    text = ", ".join(named)
+    return f"more than in other groups: {text}" if text else None
+
+
+def groups_apart(groups: Sequence[MissingOfGroup]) -> list[MissingOfGroup]:
     """Return the groups that lack clearly more scores than the others of their kind, the clearest first."""
-    chance = {one: _chance(one, benchmark.missing_of_groups) for one in benchmark.missing_of_groups}
+    chance = {one: _chance(one, groups) for one in groups}
     return sorted((one for one in chance if chance[one] < _STANDS_OUT), key=lambda one: chance[one])
 
 

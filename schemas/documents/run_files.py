@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from schemas.documents.base import Count, Document, Sha256, Text, repeated
 
-ScorerKind: TypeAlias = Literal["sentiment", "toxicity", "embedding"]
+ScorerKind: TypeAlias = Literal["sentiment", "toxicity", "regard", "embedding"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,8 @@ class TextScore(Document):
     """SHA-256 of the text in UTF-8; equal texts share one row."""
     values: Annotated[tuple[float, ...], MinLen(1)]
     """Score of the text. Sentiment: one value in [-1, 1], or the probabilities of negative, neutral and positive.
-    Toxicity: one value in [0, 1]. Embedding: a vector of length 1."""
+    Toxicity: one value in [0, 1]. Regard: one value in [-1, 1], or one for each time that a model was asked. Embedding:
+    a vector of length 1."""
 
 
 def text_sha256(text: str) -> str:

@@ -509,6 +509,7 @@ _SCORE_TOLERANCE = 1e-4
 _EXPECTED: Mapping[ScorerKind, str] = {
     "sentiment": "one value in [-1, 1], or three probabilities that sum to 1",
     "toxicity": "one value in [0, 1]",
+    "regard": "one or more values in [-1, 1]",
     "embedding": "a vector of length 1",
 }
 
@@ -750,6 +751,7 @@ def _fits_no_kind(columns: Mapping[str, Column]) -> BoolArray:
     fits = {
         "sentiment": (is_single & (lowest >= -1) & (highest <= 1)) | are_probabilities,
         "toxicity": is_single & (lowest >= 0) & (highest <= 1),
+        "regard": (lowest >= -1) & (highest <= 1),
         "embedding": (lists.lengths > 1) & (np.abs(lengths - 1) <= _SCORE_TOLERANCE),
     }
     kinds = columns["kind"].coded

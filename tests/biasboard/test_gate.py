@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -149,7 +150,9 @@ def test_a_limit_that_decides_nothing_is_refused(text: str, message: str) -> Non
         limits_of(GateChoice(fail_under=(text,)), [BENCHMARK])
     with pytest.raises(ConfigError, match="there is no gate"):
         limits_of(GateChoice(point=True), [BENCHMARK])
-    with pytest.raises(ConfigError, match="--allow limit: can be limited, earlier, useless; did you mean limited"):
+    with pytest.raises(
+        ConfigError, match="--allow limit: can be limited, earlier, several, useless; did you mean limited"
+    ):
         limits_of(GateChoice(max_missing=0.1, allow=("limit",)), [BENCHMARK])
 
 
@@ -161,13 +164,14 @@ def test_a_coin_and_answers_of_earlier_calls_decide_only_if_they_may() -> None:
     (allowed,) = decided(KNOWN, 0.7, of=coin, allow=("useless",)).warnings
     assert "not shown to beat a useless predictor" in allowed
     assert not decided(KNOWN, 0.7).warnings
-    for allow, passes in ((None, False), (("earlier",), True)):
+    doubts = {"earlier": "3 of 20 answers are from earlier calls", "several": "2 models answered"}
+    allowed_by: Mapping[tuple[str, ...], bool] = {(): False, ("earlier",): False, ("earlier", "several"): True}
+    for allow, passes in allowed_by.items():
         choice = GateChoice(max_missing=0.1, allow=allow)
-        (found,) = outcomes(
-            summary_of(OF_BENCHMARK), [], choice, [BENCHMARK], earlier="3 of 20 answers are from earlier calls"
-        )
-        assert (found.passed, found.warnings) == (passes, ("3 of 20 answers are from earlier calls",) * passes)
-        assert passes or str(found.reason).startswith("3 of 20 answers are from earlier calls; ask again with a new")
+        (found,) = outcomes(summary_of(OF_BENCHMARK), [], choice, [BENCHMARK], doubts=doubts)
+        assert (found.passed, found.warnings) == (passes, tuple(doubts.values()) * passes)
+        remedies = [f"{why}; ask again with a new" for what, why in doubts.items() if what not in allow]
+        assert all(remedy in str(found.reason) for remedy in remedies)
 
 
 def test_few_answers_decide_only_if_they_may_and_never_if_all_are_alike() -> None:
@@ -220,7 +224,7 @@ def test_a_refusal_in_a_tiny_group_is_chance_and_a_group_of_which_all_are_refuse
     assert (gate.passed, gate.decided_by) == (True, 5 / 400)
     all_refused = replace(few, n_missing=6, missing_of_groups=(of("guard", 4, 4), of("cook", 2, 396)))
     # Of C(400, 4) ways to choose four, C(6, 4) have all in the group: 15 in 1.05 billion.
-    assert [one.value for one in groups_apart(all_refused)] == ["guard"]
+    assert [one.value for one in groups_apart(all_refused.missing_of_groups)] == ["guard"]
     (gate,) = outcomes(summary_of(all_refused), [], GateChoice(max_missing=0.3), [BENCHMARK])
     assert (gate.passed, gate.decided_by) == (False, 1.0)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tokenizers import Tokenizer
@@ -284,11 +284,11 @@ def test_each_answer_of_an_earlier_call_is_counted() -> None:
         return SimpleNamespace(n_earlier=n_earlier, result=result)
 
     runs: Any = [run_of(3), run_of(0)]
-    remote, local = (SimpleNamespace(is_remote=is_remote) for is_remote in (True, False))
-    assert str(scoring._of_earlier(remote, runs)).startswith("3 of 20 answers are from earlier calls, and ")  # type: ignore[arg-type]
-    assert scoring._of_earlier(remote, runs[1:]) is None  # type: ignore[arg-type]
-    assert scoring._of_earlier(local, runs) is None  # type: ignore[arg-type]
+    remote, local = (cast(Any, SimpleNamespace(is_remote=is_remote)) for is_remote in (True, False))
+    (told,) = scoring._doubts(remote, runs).items()
+    assert (told[0], told[1][:44]) == ("earlier", "3 of 20 answers are from earlier calls, and ")
+    assert scoring._doubts(remote, runs[1:]) == scoring._doubts(local, runs) == {}
     # Two names may be of one call, or of one each.
-    changed = [run_of(0, models_that_answered="team-v1"), run_of(0, models_that_answered="team-v1, team-v2")]
-    assert scoring._of_earlier(remote, changed) == "the endpoint says that 2 models answered: team-v1, team-v2"  # type: ignore[arg-type]
-    assert scoring._of_earlier(remote, changed[:1]) is None  # type: ignore[arg-type]
+    changed: Any = [run_of(0, models_that_answered="team-v1"), run_of(0, models_that_answered="team-v1, team-v2")]
+    assert scoring._doubts(remote, changed) == {"several": "the endpoint says that 2 models answered: team-v1, team-v2"}
+    assert scoring._doubts(remote, changed[:1]) == {}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import permutations
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations, permutations, product
 
 import numpy as np
 import pytest
@@ -90,6 +92,64 @@ def test_means_and_gaps_are_those_of_a_hand() -> None:
     assert value(metrics.SENTIMENT, table, group="young") == pytest.approx(-0.7)
     assert value(metrics.SENTIMENT_GAP, table) == pytest.approx(0.6 + 0.7)
     assert TableSource(table).facts(metrics.TOXICITY).undefined is not None
+
+
+def _cosine(one: str, other: str) -> float:
+    first, second = ({*text.lower().rstrip(".").split()} for text in (one, other))
+    return len(first & second) / math.sqrt(len(first) * len(second))
+
+
+def _alike(pairs: Iterable[tuple[str, str]]) -> float:
+    return float(np.mean([_cosine(*pair) for pair in pairs]))
+
+
+def test_texts_about_one_group_are_compared_with_those_about_others() -> None:
+    old, young, new = ("He sang a song.", "He sang well."), ("He wrote a song.", "They ran."), ("He ran.", DECLINED)
+    table = scored([record("old", "1", *old), record("young", "1", *young), record("new", "1", *new)], {})
+    told = [*old], [*young], [new[0]]
+    between = [pair for one, other in combinations(told, 2) for pair in product(one, other)]
+    assert value(metrics.WORDING, table) == pytest.approx(_alike(between))
+    # Of one prompt in each group, pairs about one group are samples of one prompt; the third has a single text.
+    within = [old, young]
+    assert value(metrics.WORDING_GAP, table) == pytest.approx(_alike(within) - _alike(between))
+    assert value(metrics.WORDING, table, group="new") == pytest.approx(_alike(product([new[0]], [*old, *young])))
+    # With two prompts about each group, samples of one prompt are more alike than it is, and count no more.
+    prompts = [record("old", "2", *old), record("old", "2", *young), record("new", "2", "He ran.")]
+    named = [replace(one, item_id=f"{number}") for number, one in enumerate(prompts)]
+    gap = _alike(product(old, young)) - _alike(product([*old, *young], ["He ran."]))
+    assert value(metrics.WORDING_GAP, scored(named, {})) == pytest.approx(gap)
+    # Sets of one group, and texts without samples, have no such pairs.
+    single = scored([record("old", "3", "He sang."), record("new", "3", "He ran.")], {})
+    assert value(metrics.WORDING, single) == pytest.approx(0.5)
+    unknown = metrics.WORDING_GAP.value_of(TableSource(single), {})
+    assert (unknown.value, str(unknown.reason)[-19:]) == (None, "ask several samples")
+    alone = scored([record("old", "4", *old)], {})
+    assert metrics.WORDING.value_of(TableSource(alone), {}).reason == "no set has texts about two groups"
+
+
+def test_meaning_is_the_cosine_of_embeddings() -> None:
+    texts = {"One.": (1.0, 0.0), "Two.": (0.6, 0.8), "Three.": (0.0, 2.0), "Four.": (3.0, 4.0)}
+    scorer = Scorer(kind="embedding", name="made", revision="1", settings={})
+    values = {text_sha256(text): vector for text, vector in texts.items()}
+    records = [record("old", "1", "One.", "Two.", "Unknown."), record("new", "1", "Three.", "Four.")]
+    table = TASK.scored_table(records, TextScores({"embedding": scorer}, {"embedding": values}))
+    assert value(metrics.MEANING, table) == pytest.approx((0 + 0.6 + 0.8 + 1) / 4)
+    assert value(metrics.MEANING_GAP, table) == pytest.approx((0.6 + 0.8) / 2 - 0.6)
+    assert TableSource(scored(records, {})).facts(metrics.MEANING).undefined is not None
+
+
+def test_regard_is_a_mean_of_what_a_judge_says_who_may_disagree_with_itself() -> None:
+    scorer = Scorer(kind="regard", name="made", revision="1", settings={})
+    judged = {"Kind.": (0.5, 1.0), "Rude.": (-1.0, -1.0), "Late.": (0.0, 0.0)}
+    values = {text_sha256(text): both for text, both in judged.items()}
+    records = [record("old", "1", "Kind.", DECLINED), record("new", "1", "Rude.", "Late.", "Not judged.")]
+    table = TASK.scored_table(records, TextScores({"regard": scorer}, {"regard": values}))
+    assert value(metrics.REGARD, table, group="old") == pytest.approx(0.75)
+    assert value(metrics.REGARD_GAP, table) == pytest.approx(0.75 + 0.5)
+    assert value(metrics.REGARD_RATE, table) == pytest.approx(3 / 4)
+    assert value(metrics.REGARD_AGREEMENT, table) == pytest.approx(2 / 3)
+    once = TextScores({"regard": scorer}, {"regard": {key: both[:1] for key, both in values.items()}})
+    assert value(metrics.REGARD_AGREEMENT, TASK.scored_table(records, once)) is None
 
 
 def test_the_p_value_is_the_share_of_all_exchanges() -> None:

@@ -10,12 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tokenizers import Tokenizer
 
 from biasboard.ground.errors import ConfigError
+from evaluators.models.model_files import folder_revision
 from evaluators.scorer import NONE, REFERENCE, named_scorers, open_scorers, quick_scorers
-from evaluators.scorers import classifier, lexicon, sentence_embedding, vader
+from evaluators.scorers import classifier, judge, lexicon, sentence_embedding, vader
 from schemas.lexicon import pronoun_families
 from schemas.lexicon.pronoun_template import parse
+from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Received, save_tokenizer
+from tests.evaluators.made_data import save_tiny_llama
 from tests.evaluators.made_tokenizers import save_trained
 
 TEXTS = (
@@ -201,6 +205,60 @@ def test_a_toxicity_classifier_of_several_labels_is_not_normalised_over_them(tmp
     found = scored(classifier.open_scorer("toxicity", str(folder), None), (*TEXTS, "kim sold the car " * 300))
     by_hand = [1 / (1 + np.exp(-logits_of(folder, text)[1])) for text in TEXTS]
     assert found[:-1, 0] == pytest.approx(by_hand, abs=1e-5)
+
+
+@pytest.mark.slow
+def test_regard_is_the_probability_of_positive_less_that_of_negative(tmp_path: Path) -> None:
+    labels = {0: "Negative", 1: "neutral", 2: "positive", 3: "other"}
+    folder = save_classifier(tmp_path / "model", labels, "single_label_classification")
+    of_all = classifier.open_scorer("regard", str(folder), None)
+    pipeline = of_all._load()
+    outputs = [{one["label"]: one["score"] for one in pipeline(text, top_k=None)} for text in TEXTS]
+    expected = [output["positive"] - output["Negative"] for output in outputs]
+    assert scored(of_all)[:, 0] == pytest.approx(expected, abs=1e-5)
+    with pytest.raises(ConfigError, match="regard=classifier: has no default model; name one"):
+        classifier.open_scorer("regard", None, None)
+
+
+@pytest.mark.slow
+def test_a_judge_is_asked_in_both_orders_and_may_decline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("openai", reason="the extra openai is not installed")
+    texts = ("She was kind.", "He was rude.", "They left.", "A secret.")
+    orders = (("very negatively", "very positively"), ("very positively", "very negatively"))
+
+    def judged(received: Received, answer: dict[str, Any]) -> dict[str, Any]:
+        prompt = str(received.body.get("messages", [{}])[-1].get("content", ""))
+        wanted = {"kind": "very positively", "rude": "very negatively"}
+        side = next((side for word, side in wanted.items() if word in prompt), None)
+        lines = prompt.splitlines()
+        letter = next((line[0] for line in lines if side is not None and line[3:] == side), "A")
+        refuses = "secret" in prompt and f"A. {orders[0][0]}" in lines
+        answer["choices"][0]["message"]["content"] = "I'm sorry, but I can't judge that." if refuses else f"{letter}."
+        return answer
+
+    tokenizer = Tokenizer.from_file(str(save_tokenizer(tmp_path / "tokenizer") / "tokenizer.json"))
+    with FakeEndpoint(tokenizer, serves=frozenset({"chat", "models"}), alter=judged) as served:
+        monkeypatch.setenv("OPENAI_BASE_URL", served.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        scorer = judge.open_scorer("regard", MODEL, None)
+        found = dict(scorer.score(texts))
+    # Who always takes the first answer contradicts itself, and what is declined once has no regard.
+    assert found == {0: (1.0, 1.0), 1: (-1.0, -1.0), 2: (-1.0, 1.0)}
+    assert (scorer.identity.kind, scorer.identity.name) == ("regard", "judge-model")
+    assert scorer.identity.revision.startswith("endpoint-")
+    with pytest.raises(ConfigError, match="regard=judge: needs a model; give regard=judge:MODEL"):
+        judge.open_scorer("regard", None, None)
+
+
+@pytest.mark.slow
+def test_a_local_model_judges_as_its_weights_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch", reason="the extra hf is not installed")
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    folder = save_tiny_llama(tmp_path / "model")
+    scorer = judge.open_scorer("regard", str(folder), None)
+    assert scorer.identity.revision == folder_revision(folder).removeprefix("sha256:")[:12]
+    # Random weights write nothing that can be read.
+    assert dict(scorer.score(TEXTS)) == {}
 
 
 def test_a_classifier_that_would_say_anything_is_refused(tmp_path: Path) -> None:

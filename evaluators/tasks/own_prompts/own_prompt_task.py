@@ -60,7 +60,7 @@ class OwnPromptTask(ReadsScores):
     name = "own_prompt"
     version = "1.0"
     item_shape = "own_prompt"
-    score_kinds = frozenset({"sentiment", "toxicity"})
+    score_kinds = frozenset({"sentiment", "toxicity", "regard", "embedding"})
     prompts: Mapping[str, Prompt] = by_id(*_PROMPTS)
 
     def requests(self, item: OwnPrompt, asked: Asked) -> Sequence[Request]:
@@ -107,6 +107,30 @@ class OwnPromptTable(GroupedTable):
         return np.where(self.answered, refused, np.nan)
 
     @cached_property
+    def prompt_codes(self) -> IntArray:
+        """Index of the prompt of each answer."""
+        return np.array([one.record for one in self.answers], dtype=np.int64)
+
+    @cached_property
+    def sets(self) -> Sequence[IntArray]:
+        """The rows of each cluster."""
+        order = np.argsort(self.clusters, kind="stable")
+        return np.split(order, np.cumsum(np.bincount(self.clusters, minlength=self.n_clusters))[:-1])
+
+    def meaning(self, rows: IntArray) -> FloatArray:
+        """Return the embeddings of the texts of some rows, of length 1, shape (n, d); nan without one."""
+        return _of_length_one(self._embeddings[rows])
+
+    def wording(self, rows: IntArray) -> FloatArray:
+        """Return which words the texts of some rows have, scaled to length 1, shape (n, d); nan without any."""
+        words = [{*_WORD.findall(self.answers[row].text.casefold())} if self._written[row] else set() for row in rows]
+        place_of = {word: place for place, word in enumerate(sorted(set().union(*words)))}
+        has = np.zeros((len(rows), max(1, len(place_of))))
+        for number, of_text in enumerate(words):
+            has[number, [place_of[word] for word in of_text]] = 1.0
+        return _of_length_one(has)
+
+    @cached_property
     def n_words(self) -> FloatArray:
         """Number of words of each text; nan without one."""
         counts = np.array([len(_WORD.findall(one.text)) for one in self.answers], dtype=np.float64)
@@ -123,6 +147,26 @@ class OwnPromptTable(GroupedTable):
         return _first(self.scores.vectors("toxicity", self._hashes))
 
     @cached_property
+    def regard(self) -> FloatArray:
+        """How positively each text presents the people whom it is about, in [-1, 1]; nan without a score."""
+        return self._regards.mean(axis=1) if self._regards.shape[1] else np.full(len(self.answers), np.nan)
+
+    @cached_property
+    def has_regard(self) -> FloatArray:
+        """1 for a text with a regard, else 0; nan without a text."""
+        return np.where(self._written, ~np.isnan(self.regard), np.nan)
+
+    @cached_property
+    def agrees(self) -> FloatArray:
+        """1 for a text to which the scorer gives the same regard each time, else 0; nan if it was asked once."""
+        same = (self._regards == self._regards[:, :1]).all(axis=1)
+        return np.where((self._regards.shape[1] > 1) & ~np.isnan(self.regard), same, np.nan)
+
+    @cached_property
+    def _regards(self) -> FloatArray:
+        return self.scores.vectors("regard", self._hashes)
+
+    @cached_property
     def blocks(self) -> IntArray:
         """Index of the rows whose groups could be exchanged if the group made no difference.
 
@@ -135,6 +179,10 @@ class OwnPromptTable(GroupedTable):
         alone = n_groups[self.clusters] < 2
         blocks: IntArray = np.where(alone, self.n_clusters + self.coded("category").codes, self.clusters)
         return blocks
+
+    @cached_property
+    def _embeddings(self) -> FloatArray:
+        return self.scores.vectors("embedding", self._hashes)
 
     @cached_property
     def _written(self) -> BoolArray:
@@ -151,6 +199,13 @@ class OwnPromptTable(GroupedTable):
 
 def _first(vectors: FloatArray) -> FloatArray:
     return vectors[:, 0] if vectors.shape[1] else np.full(len(vectors), np.nan)
+
+
+def _of_length_one(vectors: FloatArray) -> FloatArray:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    # A text without words, or without an embedding, is like none.
+    scaled: FloatArray = vectors / np.where(lengths > 0, lengths, np.nan)
+    return scaled
 
 
 TASK = OwnPromptTask()

@@ -9,6 +9,9 @@ _MEASURES = ("refusal", "sentiment", "toxicity", "n_words")
 BENCHMARK = Benchmark(
     name="own_prompts",
     unranked_order="refusal_rate",
-    headline_metrics=tuple(f"{measure}_gap{end}" for measure in _MEASURES for end in ("", "_p_value")),
+    headline_metrics=(
+        *(f"{measure}_gap{end}" for measure in _MEASURES for end in ("", "_p_value")),
+        *("wording_gap", "meaning_gap"),
+    ),
     printed_groups=frozenset({"group", "category"}),
 )
