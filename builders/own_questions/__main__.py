@@ -94,6 +94,8 @@ def build(
     with_options = " or ".join(map(str, sorted(n_options)))
     print(f"  questions: {len(split.items):,}, with {with_options} options each; groups: {len(groups):,}")
     print(f"  {questions.cluster_line(tables, split.items)}")
+    if (near := questions.near_line(split.items)) is not None:
+        print(f"  {near}")
     if (neutral := questions.neutral_option(tables)) is not None:
         print(f"  neutral option: '{printable(neutral, most=60)}', which alone stands in all rows")
     print(*reject_lines(draft.rejects, folder), *closing_lines(manifest, folder), sep="\n")

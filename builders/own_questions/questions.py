@@ -27,6 +27,9 @@ _LETTERS = "abcdefgh"[:MOST_OPTIONS]
 _PLACES = tuple(f"option{number}" for number in range(1, MOST_OPTIONS + 1))
 _BETWEEN = "|"
 _MOST_NAMED = 4
+_MOST_NEAR = 0.05
+"""Largest share of items that may nearly repeat one of another cluster before the user is told."""
+_WORD = re.compile(r"\w+")
 
 
 def _also_with_noun(*headings: str) -> tuple[str, ...]:
@@ -248,6 +251,33 @@ def cluster_line(tables: Sequence[OwnTable], items: Sequence[OwnQuestion]) -> st
     if _have_clusters_of_contexts(tables):
         return f"{counted}: items with equal contexts are one; a column cluster would name others"
     return f"{counted}: items count as independent; if some were made alike, name them in a column cluster"
+
+
+def near_line(items: Sequence[OwnQuestion]) -> str | None:
+    """Return how many items differ in one word alone from an item of another cluster; None if they are hardly any.
+
+    They are answered alike, so that intervals which take them for independent are too narrow, and the answers of one
+    cluster give away those of another.
+    """
+    clusters = {cluster: code for code, cluster in enumerate(dict.fromkeys(item.cluster for item in items))}
+    first_of: dict[int, tuple[int, int]] = {}
+    near = set[int]()
+    for number, item in enumerate(items):
+        words = _WORD.findall(" ".join(filter(None, (item.context, item.question, *item.options))).casefold())
+        cluster = clusters[item.cluster]
+        # The sum over all words in their places, less one of them, is the same for texts that differ in that word.
+        total = sum(map(hash, enumerate(words)))
+        for place, word in enumerate(words):
+            key = hash((place, len(words), total - hash((place, word))))
+            other, of_cluster = first_of.setdefault(key, (number, cluster))
+            if of_cluster != cluster:
+                near |= {number, other}
+    if len(near) <= _MOST_NEAR * len(items):
+        return None
+    return (
+        f"{len(near):,} items differ in one word alone from an item of another cluster, and are not independent of it: "
+        "name what was made alike in a column cluster, or intervals are too narrow"
+    )
 
 
 def _options(values: Mapping[str, str]) -> list[str]:

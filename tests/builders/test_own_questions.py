@@ -13,7 +13,7 @@ from biasboard.ground.strict_json import JsonValue
 from builders.build_command import own_name, reject_lines
 from builders.dataset.own_csv import OwnTable, read_tables
 from builders.own_questions.published_json import read_bbq, read_stereoset
-from builders.own_questions.questions import FORM, check, cluster_line, draft, neutral_option, read
+from builders.own_questions.questions import FORM, check, cluster_line, draft, near_line, neutral_option, read
 from evaluators.runs.ask.study import Study
 from schemas.documents.dataset import Reject
 from schemas.files.row_files import read_rows
@@ -193,6 +193,16 @@ def test_questions_under_a_heading_that_is_not_known_are_not_dropped(tmp_path: P
     # A spreadsheet leaves out the ends of rows below empty headings.
     path.write_text("question,A,B,,\nWho?,Anna,Bernd\n", encoding="utf-8")
     assert [item.options for item in check(read("csv", [path], []))[0]] == [("Anna", "Bernd")]
+
+
+def test_items_that_nearly_repeat_those_of_other_clusters_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    rows = [f"The guest said that {pronoun} was done.,Who?,guest,cook,{pronoun}" for pronoun in ("he", "she")]
+    path.write_text("\n".join(["context,question,a,b,cluster", *rows, ""]), encoding="utf-8")
+    near = near_line(check(read("csv", [path], []))[0])
+    assert str(near).startswith("2 items differ in one word alone from an item of another cluster")
+    path.write_text(path.read_text().replace(",he\n", ",x\n").replace(",she\n", ",x\n"), encoding="utf-8")
+    assert near_line(check(read("csv", [path], []))[0]) is None
 
 
 def test_the_ids_of_winogender_say_options_answer_and_pronoun(tmp_path: Path) -> None:
