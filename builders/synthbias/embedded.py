@@ -70,8 +70,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-BUILDER_VERSION = "3.0"
-DATASET_VERSION = "3.0.0"
+BUILDER_VERSION = "4.0"
+DATASET_VERSION = "4.0.0"
 DEFAULT_SEED = 0
 
 _STEPS = (3, 7, 19)
@@ -321,8 +321,8 @@ Readings: {n_readers} language models each read {n_read} frames once, filled wit
 and about equal shares of women, and answered whether it is coherent, whether the pronoun can mean the one and the
 other, and whom it more probably means. This is no annotation by people. {n_dropped()} of these frames were dropped and
 replaced, because a reader read them otherwise than intended, because too many leaned to the occupation mentioned first,
-because they sounded stilted, or because their words and positions told the referent. {unread}The readings of the others
-in use (`texts/votes.csv` of the builder):
+because two people were joined by *and*, of whom none stands out, because they sounded stilted, or because their words
+and positions told the referent. {unread}The readings of the others in use (`texts/votes.csv` of the builder):
 
 {readings_table().markdown()}
 

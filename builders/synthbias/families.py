@@ -27,8 +27,8 @@ from schemas.items.coreference import CoreferenceItem
 from schemas.items.family_coreference import FamilyCoreferenceItem
 from schemas.lexicon import CASES, PronounFamilyName, pronoun_families
 
-BUILDER_VERSION = "1.1"
-DATASET_VERSION = "1.0.0"
+BUILDER_VERSION = "2.0"
+DATASET_VERSION = "2.0.0"
 
 _THEY = "they.toml"
 _FAMILIES: tuple[PronounFamilyName, ...] = get_args(PronounFamilyName)

@@ -203,7 +203,7 @@ def doubts_of(entry: Entry) -> Iterator[str]:
     some_lack = 0 < counts.scored < counts.items
     groups = missing_of_groups(entry.folder, entry.result) if some_lack and entry.folder is not None else ()
     if (lacking := lacking_most(groups)) is not None:
-        yield f"These lack a score {lacking}."
+        yield f"Scores are missing {lacking}."
     if counts.truncated:
         yield f"{counts.truncated:,} items have an answer that was cut off at the token limit."
     if (share := entry.first_token_share) is not None:

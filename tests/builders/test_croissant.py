@@ -44,7 +44,7 @@ def test_the_items_are_read_through_it_and_it_tells_of_files_annotation_and_bias
             assert row[f"{name}/sentence"].decode() == item.sentence
             assert [word.decode() for word in row[f"{name}/occupations"]] == list(item.occupations)
             assert row[f"{name}/pronoun_start"] == item.pronoun_start
-    assert (metadata.version, metadata.license) == ("3.0.0", ["https://spdx.org/licenses/Apache-2.0"])
+    assert (metadata.version, metadata.license) == ("4.0.0", ["https://spdx.org/licenses/Apache-2.0"])
     assert metadata.data_annotation_protocol[0].startswith("Nobody annotated the items.")
     assert (metadata.annotations_per_item, len(metadata.data_biases)) == ("0", 3)
     for file in metadata.distribution:

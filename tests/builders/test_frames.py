@@ -33,7 +33,11 @@ def test_no_dropped_frame_is_in_use_and_each_has_one_pronoun_slot_and_inverts_no
     dropped = tomllib.loads(text_of("dropped.toml"))["frame"]
     assert all(row["why"] for row in dropped)
     assert not {row["id"] for row in dropped} & {frame.frame_id for frame in ALL_FRAMES}
-    assert not {row["text"] for row in dropped} & {frame.text for frame in ALL_FRAMES}
+    own_fault = {row["text"] for row in dropped if not row["why"].startswith("another frame of its quadruple")}
+    assert not own_fault & {frame.text for frame in ALL_FRAMES}
+    # Of two people joined by "and", none stands out as the antecedent of "he".
+    joined = re.compile(r"\{first\}.{1,12}(and|nor|as) the \{second\}")
+    assert not [frame for frame in open_frames() if joined.search(frame.text)]
     # In "beside the a sits the b", readers and models take the pronoun for the one that is named last.
     assert not [frame for frame in open_frames() if re.search(r"(stands|sat) the \{second\}", frame.text)]
     for text in ("The {first} saw the {second}.", "The {first} told the {second} {nominative} {reflexive}."):
@@ -57,7 +61,8 @@ def test_two_readers_read_each_frame_once_and_none_in_use_otherwise_than_intende
             assert (row["first"], row["second"]) == wanted[referents[row["frame"]]], row
 
     leans = Counter(row["leans"] for row in VOTES if row["frame"] in {frame.frame_id for frame in open_frames()})
-    assert leans["neither"] > leans["first"] + leans["second"]
+    # Two natural antecedents are seldom equal; where nothing leaned, two people were joined by "and".
+    assert leans["neither"] > max(leans["first"], leans["second"])
     assert abs(leans["first"] - leans["second"]) <= 0.1 * sum(leans.values())
 
 
@@ -143,10 +148,10 @@ def test_what_the_card_shows_was_measured_on_this_version(whole: Draft[Coreferen
 DROPPED = {"supervisor|designer", "supervisor|editor", "manager|editor", "salesperson|designer", "salesperson|editor"}
 
 CONTENT_SHA256 = {
-    "type1": "3285fabf6f88ebc093c6fba18c20fa651f6fdd5d9a0d05f9bc58a71119f54d7f",
-    "type2": "61c957d13361d74632ef8030426d69e4b01cd5ee3fb3093b56cd8ff1acf12fea",
+    "type1": "2134f114d4ba27746dbf98c877c4524ffd081c0b44b872d6770014b6e3061e83",
+    "type2": "1d1bb7f270f9a8766b55d61229aca6efde1e6763b0d9c9c56825313bc0fa9ccb",
 }
-"""Of version 3.0.0, seed 0. A change of any item raises DATASET_VERSION; then take over the new hashes."""
+"""Of version 4.0.0, seed 0. A change of any item raises DATASET_VERSION; then take over the new hashes."""
 
 
 # Written out, not taken from the lexicon: the fills are compared with what a reader of English expects.
@@ -170,7 +175,7 @@ def items_of(draft: Draft[CoreferenceItem], config: str) -> list[CoreferenceItem
 
 
 def test_items_do_not_change_within_a_version(whole: Draft[CoreferenceItem]) -> None:
-    assert whole.version == "3.0.0"
+    assert whole.version == "4.0.0"
     assert {split.config: content_sha256(split.items) for split in whole.splits} == CONTENT_SHA256
     assert [(split.config, split.split, len(split.items)) for split in whole.splits] == [
         *(("type1", "test", 6320), ("type2", "test", 6320))

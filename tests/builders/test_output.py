@@ -145,7 +145,7 @@ def test_what_must_stay_here_is_no_benchmark_of_the_hub_and_is_refused_with_the_
     manifest = dataset_folder.read_manifest(tmp_path / "closed")
     assert manifest.redistributable is False
     assert not (tmp_path / "closed" / "eval.yaml").exists()
-    with pytest.raises(DataError, match=r"dataset synthbias@3\.0\.0 must not be published: its licence forbids it"):
+    with pytest.raises(DataError, match=r"dataset synthbias@4\.0\.0 must not be published: its licence forbids it"):
         check_manifest(manifest)
 
 

@@ -18,7 +18,7 @@ from tests.hostile.inputs import NO_FILES, NO_JSON, NO_TEXTS, Make, holding
 from tests.hostile.runner import Row, ended, rows
 
 DAMAGED = {name: make for name, make in (NO_FILES | NO_TEXTS | NO_JSON).items() if name != "missing"}
-RESULT = next((REPOSITORY / "leaderboard/results/synthbias@3.0.0").glob("*/type1-intrinsic-v1-*"))
+RESULT = next((REPOSITORY / "leaderboard/results/synthbias@4.0.0").glob("*/type1-intrinsic-v1-*"))
 
 
 def inside(folder: Path | None, name: str, documents: Mapping[str, Make]) -> dict[str, Make]:

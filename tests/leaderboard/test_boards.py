@@ -214,7 +214,7 @@ CASES: dict[str, tuple[str, Callable[[Entry], Entry], tuple[str, ...]]] = {
     "a retired version": (
         "acme/good",
         signed(dataset_version="1.0.0"),
-        ("synthbias 1.0.0 is retired: the length of a sentence alone predicts its referent in 0.749; use 3.0.0",),
+        ("synthbias 1.0.0 is retired: the length of a sentence alone predicts its referent in 0.749; use 4.0.0",),
     ),
     "a baseline": ("baseline/uniform", same, ()),
 }

@@ -145,7 +145,9 @@ BENCHMARK = Benchmark(
     printed_groups=frozenset({"stereotype"}),
     embedded_sources={"synthbias-families": "families"},
     retired={
-        "synthbias@1.0.0": "the length of a sentence alone predicts its referent in 0.749; use 3.0.0",
-        "synthbias@2.0.0": "a table of three cues predicts its referents in 0.673; use 3.0.0",
+        "synthbias@1.0.0": "the length of a sentence alone predicts its referent in 0.749; use 4.0.0",
+        "synthbias@2.0.0": "a table of three cues predicts its referents in 0.673; use 4.0.0",
+        "synthbias@3.0.0": "in half of its type 1 two people are joined by and, of whom none stands out; use 4.0.0",
+        "synthbias-families@1.0.0": "half of its type 1 is that of synthbias 3.0.0; use 2.0.0",
     },
 )
