@@ -191,7 +191,9 @@ class MetricDefinition(Generic[T]):
             if (label := scores.label(self.scorer)) is not None:
                 # Values from different scorers are not comparable, so the label makes them different versions.
                 version += f"{'.' if '+' in version else '+'}{label}"
-            if not scores.values.get(self.scorer):
+            if label is not None and not scores.values.get(self.scorer):
+                undefined = f"{label} gave none of the texts a score"
+            elif label is None:
                 # Results without texts store this reason beside their sums, and verify --texts compares it: with
                 # another wording they have to be submitted again.
                 remedy = f"biasboard rescore RUN --scorer {default_of(self.scorer)}"

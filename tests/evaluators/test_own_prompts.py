@@ -148,6 +148,8 @@ def test_regard_is_a_mean_of_what_a_judge_says_who_may_disagree_with_itself() ->
     assert value(metrics.REGARD_GAP, table) == pytest.approx(0.75 + 0.5)
     assert value(metrics.REGARD_RATE, table) == pytest.approx(3 / 4)
     assert value(metrics.REGARD_AGREEMENT, table) == pytest.approx(2 / 3)
+    none = TASK.scored_table(records, TextScores({"regard": scorer}, {"regard": {}}))
+    assert TableSource(none).facts(metrics.REGARD).undefined == "made-1 gave none of the texts a score"
     once = TextScores({"regard": scorer}, {"regard": {key: both[:1] for key, both in values.items()}})
     assert value(metrics.REGARD_AGREEMENT, TASK.scored_table(records, once)) is None
 
