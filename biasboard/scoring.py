@@ -206,7 +206,9 @@ def score_command(
         with redirect_stdout(sys.stderr):
             planned = plans_of(model, choice, options, outline=True)
             estimates = planned.estimate(root=choice.out, probed=True)
-        print_estimates(estimates, planned.notes, pilot="--quick")
+        # Its answers are earlier ones to a gate, which an endpoint's name alone tells apart.
+        name = ", with a --name of its own if a gate is to follow," if options.base_url else ""
+        print_estimates(estimates, planned.notes, pilot=f"--quick{name}")
         if gates != GateChoice():
             pilot = "; a pilot needs a --name of its own, since earlier answers of an endpoint decide no gate"
             print(f"gates are decided by what a model answers: leave out --dry-run{pilot if options.base_url else ''}")
