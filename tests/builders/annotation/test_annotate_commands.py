@@ -138,7 +138,7 @@ def test_a_state_stays_with_the_dataset_and_version_on_which_it_was_begun(
     check_dataset(tmp_path, dataset, annotated.manifest)
     later = replace(annotated.manifest, version="9.0.0")
     note_dataset(tmp_path, later)
-    with pytest.raises(DataError, match=r"begun on synthbias 3\.0\.0 with content .*, but .* is synthbias 9\.0\.0"):
+    with pytest.raises(DataError, match=r"begun on synthbias 4\.0\.0 with content .*, but .* is synthbias 9\.0\.0"):
         check_dataset(tmp_path, dataset, later)
     (tmp_path / "annotated.json").write_text("{}", encoding="utf-8")
     with pytest.raises(DataError, match=r"annotated\.json: does not name a dataset; remove it"):
