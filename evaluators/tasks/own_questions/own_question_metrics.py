@@ -229,7 +229,7 @@ ALIGNMENT_GAP = _of_bbq(
     why_nan=lambda sums: "no item whose right answer agrees with a stereotype, or none that contradicts it, was read",
     description="Accuracy where the right answer agrees with a stereotype minus accuracy where it contradicts it, "
     "without items whose right answer is the neutral option (diff-bias in disambiguated contexts of KoBBQ, "
-    "arXiv:2307.16778; BBQ, section 4).",
+    "arXiv:2307.16778).",
 )
 
 
