@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple
 from functools import partial
+from itertools import islice
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from leaderboard.model_facts import display_name
@@ -18,9 +20,9 @@ if TYPE_CHECKING:
 
 _NONE = "none: "
 _MOST_GROUPS = 3
-_STANDS_OUT = 3e-5
-"""Probability below which a group is named: that of four standard errors, since it is the largest of many groups, of
-items that depend on each other."""
+_BY_CHANCE = 0.005
+"""Probability that any group of a model that lacks scores by chance alone is named: small, since items in clusters depend
+on each other, which the test does not know."""
 _HEADINGS = ("value", "95 % interval", "ideal", "useless predictor")
 _AT_WORST = "missing at worst"
 """Heading of values with all missing answers at their worst, shown where that is another value."""
@@ -72,32 +74,69 @@ def missing_text(benchmark: BenchmarkSummary) -> str:
 
 def lacking_most(groups: Sequence[MissingOfGroup]) -> str | None:
     """Return which groups lack clearly more scores than others, in words; None if none does."""
+    clearest: dict[tuple[str, str], MissingOfGroup] = {}
+    for one in groups_apart(groups):
+        clearest.setdefault((one.name, one.value), one)
     named = (
         f"{one.n_missing:,} of {one.n_items:,} with {one.name} {one.value} in {one.config}"
-        for one in groups_apart(groups)[:_MOST_GROUPS]
+        for one in islice(clearest.values(), _MOST_GROUPS)
     )
     text = ", ".join(named)
     return f"more than in other groups: {text}" if text else None
 
 
 def groups_apart(groups: Sequence[MissingOfGroup]) -> list[MissingOfGroup]:
-    """Return the groups that lack clearly more scores than the others of their kind, the clearest first."""
-    chance = {one: _chance(one, groups) for one in groups}
-    return sorted((one for one in chance if chance[one] < _STANDS_OUT), key=lambda one: chance[one])
+    """Return the groups that lack clearly more scores than the others of their kind, the clearest first.
+
+    A group is looked at in each config, and in all that have it together: there its ``config`` names them all. Each
+    kind, such as the pronoun, has an equal part of the probability of naming a group by chance, and so has each look
+    at a group of the kind.
+    """
+    kinds: dict[str, list[MissingOfGroup]] = {}
+    for one in groups:
+        kinds.setdefault(one.name, []).append(one)
+    apart = []
+    for of_kind in kinds.values():
+        values: dict[str, list[MissingOfGroup]] = {}
+        for one in of_kind:
+            values.setdefault(one.value, []).append(one)
+        looks = [[one] for one in of_kind] + [strata for strata in values.values() if len(strata) > 1]
+        most = _BY_CHANCE / len(kinds) / len(looks)
+        apart += [(chance, _together(look)) for look in looks if (chance := _chance(look, of_kind)) < most]
+    # Of looks alike, the first is that of one config.
+    return [one for _, one in sorted(apart, key=itemgetter(0))]
 
 
-def _chance(group: MissingOfGroup, groups: Iterable[MissingOfGroup]) -> float:
+def _together(strata: Sequence[MissingOfGroup]) -> MissingOfGroup:
+    return MissingOfGroup(
+        config=" and ".join(one.config for one in strata),
+        name=strata[0].name,
+        value=strata[0].value,
+        n_items=sum(one.n_items for one in strata),
+        n_refused=sum(one.n_refused for one in strata),
+        n_unparsed=sum(one.n_unparsed for one in strata),
+        n_failed=sum(one.n_failed for one in strata),
+    )
+
+
+def _chance(strata: Sequence[MissingOfGroup], of_kind: Sequence[MissingOfGroup]) -> float:
     """Return how probable it is that a group lacks so many scores or more, if all of its kind lack them by chance.
 
-    This is the exact test of Fisher, which holds for groups of two items too; that items in clusters depend on each
-    other, the limit allows for, and not the test.
+    This is Fisher's exact test, stratified by config, since configs may differ in how many scores they lack. It holds
+    for groups of two items too.
     """
     # Imported here, because most summaries miss nothing.
+    import numpy as np
     from scipy import stats
 
-    alike = [one for one in groups if (one.config, one.name) == (group.config, group.name)]
-    n_items, n_missing = sum(one.n_items for one in alike), sum(one.n_missing for one in alike)
-    return float(stats.hypergeom.sf(group.n_missing - 1, n_items, n_missing, group.n_items))
+    of_number = np.ones(1)
+    for one in strata:
+        alike = [other for other in of_kind if other.config == one.config]
+        n_items, n_missing = sum(other.n_items for other in alike), sum(other.n_missing for other in alike)
+        of_number = np.convolve(
+            of_number, stats.hypergeom.pmf(np.arange(one.n_items + 1), n_items, n_missing, one.n_items)
+        )
+    return float(of_number[sum(one.n_missing for one in strata) :].sum())
 
 
 def conditions(benchmark: BenchmarkSummary) -> str:

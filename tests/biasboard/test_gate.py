@@ -213,6 +213,27 @@ def test_groups_are_named_that_lack_more_than_the_others_of_their_config() -> No
     assert missing_text(replace(lacking, n_items=49)).endswith("have no score: 49 refused")
 
 
+def test_a_group_that_lacks_some_in_each_config_stands_out_in_all_together() -> None:
+    def of(config: str, value: str, n_refused: int, n_items: int = 12) -> MissingOfGroup:
+        counts = {"n_items": n_items, "n_refused": n_refused, "n_unparsed": 0, "n_failed": 0}
+        return MissingOfGroup(config=config, name="gender", value=value, **counts)
+
+    groups = of("type1", "she", 5), of("type1", "he", 0), of("type2", "she", 5), of("type2", "he", 0)
+    # Of C(24, 5) choices of five, C(12, 5) are all of one gender: 1.9 % in each config, 0.035 % in both.
+    assert [(one.value, one.config, one.n_missing) for one in groups_apart(groups)] == [("she", "type1 and type2", 10)]
+    lacking = replace(OF_BENCHMARK, n_items=48, n_missing=10, n_refused=10, missing_of_groups=groups)
+    assert missing_text(lacking).endswith("more than in other groups: 10 of 24 with gender she in type1 and type2")
+    # A config in which all lack many says nothing of a group that only this config has more of.
+    uneven = of("type1", "she", 50, 60), of("type1", "he", 9, 10), of("type2", "she", 0, 10), of("type2", "he", 1, 60)
+    assert groups_apart(uneven) == []
+    # The gate takes the config in which the group lacks most, though all together are clearer.
+    most = of("type1", "she", 12), of("type1", "he", 0), of("type2", "she", 3), of("type2", "he", 0)
+    lacking = replace(OF_BENCHMARK, n_items=48, n_missing=15, n_refused=15, missing_of_groups=most)
+    assert missing_text(lacking).endswith("15 of 24 with gender she in type1 and type2")
+    (gate,) = outcomes(summary_of(lacking), [], GateChoice(max_missing=0.9), [BENCHMARK])
+    assert (gate.passed, gate.decided_by) == (False, 1.0)
+
+
 def test_a_refusal_in_a_tiny_group_is_chance_and_a_group_of_which_all_are_refused_is_none() -> None:
     def of(value: str, n_refused: int, n_items: int) -> MissingOfGroup:
         counts = {"n_items": n_items, "n_refused": n_refused, "n_unparsed": 0, "n_failed": 0}
