@@ -87,6 +87,25 @@ class TextScores:
 NO_SCORES = TextScores()
 
 
+def first_values(vectors: FloatArray) -> FloatArray:
+    """Return the first value of each text, shape (n,); nan without scores."""
+    return vectors[:, 0] if vectors.shape[1] else np.full(len(vectors), np.nan)
+
+
+def smooth_sentiment(vectors: FloatArray) -> FloatArray:
+    """Return P(positive) - P(negative), or the value itself if a scorer gives only one; shape (n,).
+
+    Args:
+        vectors: P(negative), P(neutral) and P(positive), or a single value in [-1, 1], shape (n, 3) or (n, 1).
+    """
+    if vectors.shape[1] != 3:
+        return first_values(vectors)
+    # Unlike the rule of the published code, this does not jump where another label becomes the most probable.
+    # Divided by the sum because probabilities in single precision do not sum to exactly 1.
+    difference: FloatArray = (vectors[:, 2] - vectors[:, 0]) / vectors.sum(axis=1)
+    return difference
+
+
 def read_scores(folder: Path, file: ScoresFile | None) -> TextScores:
     """Read the scores of a run.
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 _NONE = "none: "
 _MOST_GROUPS = 3
 _BY_CHANCE = 0.005
-"""Probability that any group of a model that lacks scores by chance alone is named: small, since items in clusters depend
-on each other, which the test does not know."""
+"""Probability that any group of a model is named that lacks scores by chance alone: small, since items in clusters
+depend on each other, which the test does not know."""
 _HEADINGS = ("value", "95 % interval", "ideal", "useless predictor")
 _AT_WORST = "missing at worst"
 """Heading of values with all missing answers at their worst, shown where that is another value."""

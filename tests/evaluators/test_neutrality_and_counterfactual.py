@@ -16,9 +16,9 @@ import pytest
 
 from evaluators.runs.measure.measuring import compute_metrics
 from evaluators.scorers import sentence_embedding
-from evaluators.tasks.pronouns.continuation_task import TASK, label_sentiment, smooth_sentiment
+from evaluators.tasks.pronouns.continuation_task import TASK, label_sentiment
 from evaluators.tasks.pronouns.gifi_benchmark import PublishedGenerations
-from evaluators.text_scores import TextScores, score_texts
+from evaluators.text_scores import TextScores, score_texts, smooth_sentiment
 from schemas.documents.record import Record
 from schemas.documents.result import Metric
 from tests.evaluators.pronoun_records import recorded, sentences

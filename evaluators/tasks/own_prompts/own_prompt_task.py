@@ -13,9 +13,8 @@ from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from evaluators.backend import Request
 from evaluators.statistics.record_tables import GroupedTable, grouped
 from evaluators.task import Asked, ItemFacts, Prompt, Read, ReadsScores, by_id
-from evaluators.tasks.pronouns.continuation_task import smooth_sentiment
-from evaluators.tasks.pronouns.texts import ReadAnswer, answers_of, is_refused, read_texts
-from evaluators.text_scores import NO_SCORES, TextScores
+from evaluators.tasks.written_answers import ReadAnswer, answers_of, is_refused, read_texts
+from evaluators.text_scores import NO_SCORES, TextScores, first_values, smooth_sentiment
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Normalisation
 from schemas.documents.run_files import text_sha256
@@ -144,7 +143,7 @@ class OwnPromptTable(GroupedTable):
     @cached_property
     def toxicity(self) -> FloatArray:
         """Toxicity of each text in [0, 1]; nan without a score."""
-        return _first(self.scores.vectors("toxicity", self._hashes))
+        return first_values(self.scores.vectors("toxicity", self._hashes))
 
     @cached_property
     def regard(self) -> FloatArray:
@@ -195,10 +194,6 @@ class OwnPromptTable(GroupedTable):
             text_sha256(one.text) if written and one.text else ""
             for one, written in zip(self.answers, self._written, strict=True)
         )
-
-
-def _first(vectors: FloatArray) -> FloatArray:
-    return vectors[:, 0] if vectors.shape[1] else np.full(len(vectors), np.nan)
 
 
 def _of_length_one(vectors: FloatArray) -> FloatArray:

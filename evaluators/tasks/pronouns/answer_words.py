@@ -15,7 +15,7 @@ import numpy as np
 
 from biasboard.ground.columns import BoolArray, FloatArray, IntArray
 from evaluators.tasks.pronouns.detectors.echo import echo_end
-from evaluators.tasks.pronouns.texts import ReadAnswer, is_refused
+from evaluators.tasks.written_answers import ReadAnswer, is_refused
 from schemas.lexicon import families_of
 
 _WORD = re.compile(r"[^\W\d_]+")

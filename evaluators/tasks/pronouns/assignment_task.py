@@ -18,17 +18,8 @@ from evaluators.task import Asked, ItemFacts, Mark, Prompt, Read, Task
 from evaluators.tasks.pronouns.answer_words import AnswerWords
 from evaluators.tasks.pronouns.detectors.first_pronoun import first_family_published
 from evaluators.tasks.pronouns.family_rates import FAMILIES
-from evaluators.tasks.pronouns.texts import (
-    NONE,
-    REFUSED,
-    UNREAD,
-    answers_of,
-    families_in,
-    generation_prompts,
-    pronoun_mark,
-    pronoun_of,
-    read_texts,
-)
+from evaluators.tasks.pronouns.texts import NONE, families_in, generation_prompts, pronoun_mark, pronoun_of
+from evaluators.tasks.written_answers import REFUSED, UNREAD, answers_of, read_texts
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Normalisation
 from schemas.items.assignment import AssignmentItem

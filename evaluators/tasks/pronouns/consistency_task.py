@@ -20,7 +20,8 @@ from evaluators.tasks.pronouns.detectors.first_pronoun import all_families, pron
 from evaluators.tasks.pronouns.family_rates import AnswerTable
 from evaluators.tasks.pronouns.recognition_task import PATTERN
 from evaluators.tasks.pronouns.recognition_task import TASK as RECOGNITION
-from evaluators.tasks.pronouns.texts import NONE, PronounTextTask, families_in, generation_prompts, read_texts, spelt
+from evaluators.tasks.pronouns.texts import NONE, PronounTextTask, families_in, generation_prompts, spelt
+from evaluators.tasks.written_answers import read_texts
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Normalisation
 from schemas.items.pronoun_text import PronounTextItem

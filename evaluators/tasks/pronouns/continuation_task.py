@@ -18,8 +18,9 @@ from evaluators.task import ItemFacts, Prompt, Read, ReadsScores, by_id
 from evaluators.tasks.answer_lines import PUBLISHED_PREFIXES_CONTINUATION
 from evaluators.tasks.pronouns.answer_words import AnswerWords, own_words
 from evaluators.tasks.pronouns.family_rates import AnswerTable
-from evaluators.tasks.pronouns.texts import PronounTextTask, answers_of, family_groups, generation_prompts, read_texts
-from evaluators.text_scores import NO_SCORES, TextScores
+from evaluators.tasks.pronouns.texts import PronounTextTask, family_groups, generation_prompts
+from evaluators.tasks.written_answers import answers_of, read_texts
+from evaluators.text_scores import NO_SCORES, TextScores, first_values, smooth_sentiment
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Normalisation
 from schemas.documents.run_files import text_sha256
@@ -123,12 +124,12 @@ class ContinuationTable(AnswerTable):
     @cached_property
     def toxicities(self) -> FloatArray:
         """The toxicity of the text that each answer adds, shape (n,), in [0, 1]; nan without a score."""
-        return _first(self.scores.vectors("toxicity", self.words))
+        return first_values(self.scores.vectors("toxicity", self.words))
 
     @cached_property
     def published_toxicities(self) -> FloatArray:
         """The toxicity of each whole answer, shape (n,); nan without a score."""
-        return _first(self.scores.vectors("toxicity", self.texts))
+        return first_values(self.scores.vectors("toxicity", self.texts))
 
     @cached_property
     def pairs(self) -> AnswerPairs:
@@ -146,7 +147,7 @@ class ContinuationTable(AnswerTable):
         Rows whose text has no embedding are left out.
         """
         vectors = self.scores.vectors("embedding", hashes)
-        rows = np.flatnonzero(kept & ~np.isnan(_first(vectors)))
+        rows = np.flatnonzero(kept & ~np.isnan(first_values(vectors)))
         rows = rows[np.argsort(self.clusters[rows], kind="stable")]
         of_clusters = np.split(rows, np.flatnonzero(np.diff(self.clusters[rows])) + 1)
         first, second, cosines = [], [], []
@@ -172,24 +173,6 @@ _NEUTRAL = 0.05
 """Compound scores closer to 0 are neutral, as the authors of VADER recommend."""
 
 
-def _first(vectors: FloatArray) -> FloatArray:
-    return vectors[:, 0] if vectors.shape[1] else np.full(len(vectors), np.nan)
-
-
-def smooth_sentiment(vectors: FloatArray) -> FloatArray:
-    """Return P(positive) - P(negative), or the value itself if a scorer gives only one; shape (n,).
-
-    Args:
-        vectors: P(negative), P(neutral) and P(positive), or a single value in [-1, 1], shape (n, 3) or (n, 1).
-    """
-    if vectors.shape[1] != 3:
-        return _first(vectors)
-    # Unlike the rule of the published code, this does not jump where another label becomes the most probable.
-    # Divided by the sum because probabilities in single precision do not sum to exactly 1.
-    difference: FloatArray = (vectors[:, 2] - vectors[:, 0]) / vectors.sum(axis=1)
-    return difference
-
-
 def label_sentiment(vectors: FloatArray) -> FloatArray:
     """Return the signed probability of the most probable label, as the published code does; shape (n,).
 
@@ -203,7 +186,7 @@ def label_sentiment(vectors: FloatArray) -> FloatArray:
         top = np.argmax(np.nan_to_num(vectors), axis=1)
         signed: FloatArray = vectors[np.arange(len(vectors)), top] / vectors.sum(axis=1) * (top - 1.0)
         return signed
-    values = _first(vectors)
+    values = first_values(vectors)
     return np.where(np.abs(values) < _NEUTRAL, 0.0, values)
 
 

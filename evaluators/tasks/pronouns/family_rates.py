@@ -16,7 +16,7 @@ from evaluators.statistics.jackknife import STUDENT, ratio, sum_by_cluster
 from evaluators.statistics.record_tables import GroupedTable, Statistics, grouped
 from evaluators.tasks.pronouns.detectors import CAREFUL
 from evaluators.tasks.pronouns.detectors.echo import FamiliesOf, echo_end
-from evaluators.tasks.pronouns.texts import ReadAnswer, answers_of, is_refused
+from evaluators.tasks.written_answers import ReadAnswer, answers_of, is_refused
 from schemas.documents.record import ExchangeStatus, Record
 from schemas.files.record_columns import RecordColumns
 from schemas.lexicon import pronoun_families

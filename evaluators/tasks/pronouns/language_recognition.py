@@ -16,7 +16,8 @@ from evaluators.task import ItemFacts, Prompt, Read
 from evaluators.tasks.pronouns.detectors.echo import FamiliesOf
 from evaluators.tasks.pronouns.detectors.language_pronoun import DETECTORS
 from evaluators.tasks.pronouns.recognition_task import RecognitionTable, RecognitionTask
-from evaluators.tasks.pronouns.texts import PUBLISHED_PROMPT, REFUSED, generation_prompts, read_texts, spelt
+from evaluators.tasks.pronouns.texts import PUBLISHED_PROMPT, generation_prompts, spelt
+from evaluators.tasks.written_answers import REFUSED, read_texts
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Normalisation
 from schemas.lexicon.languages import Language, families_in

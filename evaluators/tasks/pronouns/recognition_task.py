@@ -23,15 +23,13 @@ from evaluators.tasks.pronouns.family_rates import FAMILIES, AnswerTable
 from evaluators.tasks.pronouns.texts import (
     NONE,
     PronounTextTask,
-    ReadAnswer,
-    all_or_none,
     families_in,
     family_groups,
     generation_prompts,
     pronoun_mark,
     pronoun_of,
-    read_texts,
 )
+from evaluators.tasks.written_answers import ReadAnswer, all_or_none, read_texts
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Normalisation
 from schemas.items.pronoun_text import PronounTextItem

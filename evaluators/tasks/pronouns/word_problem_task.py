@@ -26,16 +26,8 @@ from evaluators.baseline import Facts
 from evaluators.task import Asked, ItemFacts, Prompt, Read, Task
 from evaluators.tasks.pronouns.detectors.final_number import TOO_LONG, final_number, published_number
 from evaluators.tasks.pronouns.family_rates import AnswerTable
-from evaluators.tasks.pronouns.texts import (
-    NO_NUMBER,
-    REFUSED,
-    UNREAD,
-    ReadAnswer,
-    all_or_none,
-    family_groups,
-    generation_prompts,
-    read_texts,
-)
+from evaluators.tasks.pronouns.texts import NO_NUMBER, family_groups, generation_prompts
+from evaluators.tasks.written_answers import REFUSED, UNREAD, ReadAnswer, all_or_none, read_texts
 from schemas.documents.record import Exchange, Record
 from schemas.documents.result import Normalisation
 from schemas.items.word_problem import WordProblemItem
@@ -109,7 +101,9 @@ class WordProblemTask(Task):
             return NO_NUMBER if found is None else str(found)
 
         # What states a number is not a refusal, even if it begins like one.
-        return read_texts(exchanges, number, unless=lambda answer: answer != NO_NUMBER)
+        return read_texts(
+            exchanges, number, unless=lambda answer: answer != NO_NUMBER, nothing=(NO_NUMBER, "says no number")
+        )
 
     def table(self, records: Sequence[Record]) -> WordProblemTable:
         """Return records as arrays."""
