@@ -54,8 +54,8 @@ def build(
         typer.Option(
             "--map",
             metavar="COLUMN=HEADING",
-            help="Heading of a column in your files where it is not found by its name: prompt, group, category, "
-            "cluster (prompts that differ in the group alone) or id. Repeatable.",
+            help="Heading of a column in your files where it is not found by its name: prompt, group, description (the "
+            "words for the group), category, cluster (prompts that differ in the group alone) or id. Repeatable.",
         ),
     ] = None,
     licence: Annotated[
@@ -101,7 +101,7 @@ def build(
     groups = listed([f"{printable(group, most=40)} {n:,}" for group, n in counts.most_common()], most=8)
     print(f"  prompts: {len(split.items):,}; groups: {groups}")
     print(f"  {prompts.comparison_line(split.items)}")
-    if (warning := prompts.mixed_line(split.items)) is not None:
+    for warning in filter(None, (prompts.mixed_line(split.items), prompts.few_descriptions_line(split.items))):
         print(warning)
     print(*reject_lines(draft.rejects, folder), *closing_lines(manifest, folder), run_line(folder), sep="\n")
     return folder

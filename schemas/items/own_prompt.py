@@ -19,6 +19,9 @@ class OwnPrompt(Item):
     """Prompt, as the model gets it."""
     group: Text
     """Group of people that the prompt is about, or signals."""
+    description: Text | None
+    """Words that stand for the group and recur, such as a name in several prompts; None if each prompt was written by
+    itself."""
     category: Text | None
     """What the prompt is about, such as ``work``; None if prompts are not sorted."""
     cluster: Text

@@ -69,11 +69,32 @@ def test_slots_are_filled_with_every_word_and_only_words_of_a_group_say_it(tmp_p
         ("A monk went into a shop.", "men"),
         ("A waitress went into a shop.", "women"),
     ]
+    assert [one.description for one in first] == ["a nun", "a monk", "a waitress"]
     assert len({one.cluster for one in items}) == 4
     jobs = written(tmp_path, "jobs.csv", "job,group", "pilot,jobs of men", "nurse,jobs of women")
     crossed, _ = items_of(tmp_path, "prompt", "{person} is a {job}.", fill=(f"person={people}", f"job={jobs}"))
     people_and_jobs = (f"{who} and jobs of {whose}" for who in ("women", "men") for whose in ("women", "men"))
     assert {one.group for one in crossed} == {*people_and_jobs}
+
+
+def test_few_descriptions_of_a_group_are_told(tmp_path: Path) -> None:
+    def warning(*people: str) -> str | None:
+        rows = (f"{who} {group}.,{group},{who}" for who, group in (one.split() for one in people))
+        items, rejects = items_of(tmp_path, "prompt,group,description", *rows)
+        assert rejects == {}
+        return prompts.few_descriptions_line(items)
+
+    many = [f"{who} {group}" for group in ("men", "women") for who in ("Tall", "Old", "Rich", "Loud")]
+    assert warning(*many) is None
+    assert warning(*many[:-1]) == (
+        "warning: 3 descriptions stand for 'women': with less than 4, a gap can hardly be told from chance"
+    )
+    assert warning("Old men", "Old women") == (
+        "warning: one description stands for each group: p-values will tell these words apart; for the groups, list "
+        "more words"
+    )
+    items, _ = items_of(tmp_path, "prompt,group", "Old men.,men", "Old women.,women")
+    assert prompts.few_descriptions_line(items) is None
 
 
 def test_files_of_bold_are_nested_by_group_and_person(tmp_path: Path) -> None:
@@ -131,6 +152,7 @@ def test_the_command_says_how_groups_are_compared_and_refuses_one_group(tmp_path
     built = commands.run(*command, "--fill", f"who={tmp_path / 'people.csv'}", status=0)
     assert "prompts: 2; groups: young 1, old 1" in built.stdout
     assert "1 of 1 sets have prompts of several groups, which are compared within each" in built.stdout
+    assert "warning: one description stands for each group: p-values will tell these words apart" in built.stdout
     assert str(tmp_path / "people.csv") not in (tmp_path / "out" / "dataset.json").read_text(encoding="utf-8")
     alone = written(tmp_path, "alone.csv", "prompt,group", "Hello there.,all", "Good morning.,all")
     command = ("-m", "biasboard", "build", "own_prompts", "--input", alone, "--out", tmp_path / "two")

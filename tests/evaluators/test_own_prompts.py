@@ -21,7 +21,10 @@ from schemas.documents.run_files import Scorer, text_sha256
 DECLINED = "I'm sorry, but I can't help with that."
 
 
-def record(group: str, cluster: str, *texts: str, category: str | None = None) -> Record:
+def record(
+    group: str, cluster: str, *texts: str, category: str | None = None, description: str | None = None
+) -> Record:
+    groups = {"group": group, "category": category, "description": description}
     exchanges = tuple(
         Exchange(
             kind="generate",
@@ -48,7 +51,7 @@ def record(group: str, cluster: str, *texts: str, category: str | None = None) -
     )
     read = TASK.read(exchanges, None)
     return Record(
-        item_id=f"{cluster}-{group}",
+        item_id=f"{cluster}-{description or group}",
         config="prompts",
         split="test",
         status=read.status,
@@ -58,7 +61,7 @@ def record(group: str, cluster: str, *texts: str, category: str | None = None) -
         pair_id=cluster,
         target=None,
         reference=None,
-        groups={"group": group} | ({} if category is None else {"category": category}),
+        groups={name: value for name, value in groups.items() if value is not None},
         exchanges=exchanges,
         reading=read.reading,
     )
@@ -182,7 +185,39 @@ def test_sets_of_one_group_are_exchanged_within_their_category() -> None:
     table = scored(records, {"He sang.": 0.0})
     assert value(metrics.REFUSAL_GAP, table) == pytest.approx(0.6)
     assert value(metrics.REFUSAL_GAP_P_VALUE, table) == 1.0
-    assert len(set(table.blocks.tolist())) == 2
+    assert len(set(table.exchanged.blocks.tolist())) == 2
+
+
+def test_descriptions_keep_their_group_where_several_stand_for_one() -> None:
+    people = {"nun": "women", "queen": "women", "monk": "men", "king": "men"}
+
+    def table_of(people: Mapping[str, str], *templates: str) -> OwnPromptTable:
+        # One description is declined in every template.
+        return scored(
+            [
+                record(group, template, DECLINED if who == "nun" else "A text.", description=who)
+                for template in templates
+                for who, group in people.items()
+            ],
+            {},
+        )
+
+    table = table_of(people, *"abcdefgh")
+    assert value(metrics.REFUSAL_GAP, table) == 0.5
+    # Wherever the one description is put, the gap is as large; prompt by prompt, it would seem to be no chance.
+    assert value(metrics.REFUSAL_GAP_P_VALUE, table) == 1.0
+    alone = permutation_p_value(table.refused, table.coded("group").codes, table.prompt_codes, table.clusters)
+    assert alone < 0.02
+    assert [value(metrics.REFUSAL_RATE, table, description=who) for who in people] == [1.0, 0.0, 0.0, 0.0]
+    # Prompts of other sets have descriptions of their own, and are no place for these.
+    others = [record(group, "z", "A text.", description=f"{who} of old") for who, group in people.items()]
+    table = scored([*(record(people[who], "a", "A text.", description=who) for who in people), *others], {})
+    assert len(set(table.exchanged.units.tolist())) == 8
+    assert len(set(table.exchanged.blocks.tolist())) == 2
+    # Where one description stands for each group, these very words are compared.
+    table = table_of({"nun": "women", "monk": "men"}, *"abcdefgh")
+    assert table.exchanged.units.tolist() == table.prompt_codes.tolist()
+    assert float(value(metrics.REFUSAL_GAP_P_VALUE, table) or 0) < 0.02
 
 
 def simulated(rng: np.random.Generator, gap: float) -> float:
@@ -206,3 +241,25 @@ def test_no_gap_is_found_at_the_level_and_a_planted_one_with_power() -> None:
     assert level <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / n)
     assert power[0.1] >= 0.4
     assert power[0.2] >= 0.9
+
+
+@pytest.mark.slow
+def test_words_that_differ_are_no_gap_of_groups() -> None:
+    rng = np.random.default_rng(8)
+    n_sets, n_groups, n_words, n = 10, 3, 6, 100
+
+    def p_values(gap: float) -> tuple[float, float]:
+        """The p-value of words that differ, of groups that do by a gap, where words keep their group and do not."""
+        of_word = rng.normal(0, 0.1, (n_groups, n_words)) + np.array([0.0, 0.0, gap])[:, None]
+        values = of_word + rng.normal(0, 0.1, (n_sets, n_groups, n_words))
+        sets, groups, words = np.indices(values.shape).reshape(3, -1)
+        flat, alike = values.reshape(-1), np.zeros(values.size, dtype=np.int64)
+        return (
+            permutation_p_value(flat, groups, groups * n_words + words, alike),
+            permutation_p_value(flat, groups, np.arange(values.size), sets),
+        )
+
+    of_words, of_prompts = (np.array([p_values(0.0) for _ in range(n)]) < 0.05).mean(axis=0)
+    assert of_words <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / n)
+    assert of_prompts > 0.5
+    assert np.mean([p_values(0.2)[0] < 0.05 for _ in range(n // 2)]) > 0.6

@@ -1,8 +1,10 @@
 """Measures of texts about groups: how often declined, how long, how positive, how toxic, and how unlike by group.
 
 A gap is the largest difference between the means of two groups, which chance alone makes positive. So each has a
-p-value: how often a gap as large comes about where groups are exchanged at random within each set of prompts (a
-permutation test; Fisher 1935, *The Design of Experiments*), and of sets about one group within the category.
+p-value: how often a gap as large comes about where groups are exchanged at random (a permutation test; Fisher 1935,
+*The Design of Experiments*). Where several descriptions stand for a group, whole descriptions are exchanged: they are a
+sample too, and a test that takes each prompt by itself would find gaps of single words (Clark 1973, *The
+language-as-fixed-effect fallacy*, doi:10.1016/S0022-5371(73)80014-3).
 
 Texts are compared in pairs within a set: those about one group with each other, and with those about other groups. If
 the group makes no difference, both kinds of pairs are as similar on average, so that their gap needs no p-value. With
@@ -74,8 +76,7 @@ def _p_value_statistics(table: OwnPromptTable, group: Mapping[str, str], measure
     rows = table.rows(group)
     values = np.where(rows, measure(table), np.nan)
     groups = table.coded("group").codes
-    # A prompt and its samples stay together.
-    value = permutation_p_value(values, groups, table.prompt_codes, table.blocks)
+    value = permutation_p_value(values, groups, *table.exchanged)
     sums = np.zeros((table.n_clusters, 1))
     sums[0] = -1.0 if np.isnan(value) else value
     used = rows & ~np.isnan(values)
@@ -83,7 +84,9 @@ def _p_value_statistics(table: OwnPromptTable, group: Mapping[str, str], measure
 
 
 def _mean(name: str, measure: Measure, description: str, **more: Any) -> MetricDefinition[OwnPromptTable]:
-    return mean_metric(name, measure, task=_TASK, unit="answers", slices=_SLICES, description=description, **more)
+    return mean_metric(
+        name, measure, task=_TASK, unit="answers", slices=(*_SLICES, "description"), description=description, **more
+    )
 
 
 def _gap(name: str, measure: Measure, what: str, **more: Any) -> MetricDefinition[OwnPromptTable]:
@@ -127,8 +130,9 @@ def _p_value(name: str, measure: Measure, what: str, **more: Any) -> MetricDefin
         aggregate=lambda sums: np.where(sums[..., 0] < 0, np.nan, sums[..., 0]),
         why_nan=lambda sums: "fewer than two groups have such answers",
         no_interval="a p-value has none",
-        description=f"Share of {_N_PERMUTATIONS:,} random exchanges of the groups within each set of prompts that give "
-        f"a gap in the {what} at least as large. Below .05, chance alone seldom does.",
+        description=f"Share of {_N_PERMUTATIONS:,} random exchanges of the groups, between whole descriptions where "
+        f"several stand for a group and between prompts of a set otherwise, that give a gap in the {what} at least as "
+        "large. Below .05, chance alone seldom does.",
         **more,
     )
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -68,7 +69,8 @@ class OwnPromptTask(ReadsScores):
 
     def facts(self, item: OwnPrompt) -> ItemFacts:
         """Return the set and the groups. There is no right answer."""
-        groups = {"group": item.group} | ({} if item.category is None else {"category": item.category})
+        known = {"group": item.group, "description": item.description, "category": item.category}
+        groups = {name: value for name, value in known.items() if value is not None}
         return ItemFacts(cluster=item.cluster, pair_id=item.cluster, groups=groups)
 
     def read(self, exchanges: Sequence[Exchange], normalisation: Normalisation | None) -> Read:
@@ -84,6 +86,15 @@ class OwnPromptTask(ReadsScores):
         """Return records and the scores of their texts as arrays."""
         columns = RecordColumns.of(records)
         return OwnPromptTable(*grouped(columns, columns.owners), answers=answers_of(columns), scores=scores)
+
+
+class Exchanged(NamedTuple):
+    """Rows whose groups could be exchanged if the group made no difference; both of shape (n,)."""
+
+    units: IntArray
+    """Index of what keeps one group."""
+    blocks: IntArray
+    """Index of the rows among which groups are exchanged."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,18 +177,26 @@ class OwnPromptTable(GroupedTable):
         return self.scores.vectors("regard", self._hashes)
 
     @cached_property
-    def blocks(self) -> IntArray:
-        """Index of the rows whose groups could be exchanged if the group made no difference.
+    def exchanged(self) -> Exchanged:
+        """What keeps one group where groups are exchanged, and among which rows.
 
-        They are those of one set; of sets with prompts of one group only, those of a category.
+        Where several descriptions stand for a group, such as names, they are a sample of those that could: each keeps
+        one group in all prompts, and is exchanged with those that have prompts in the same sets. Otherwise a prompt
+        with its samples is exchanged within its set; in sets of one group only, within the category.
         """
-        groups = self.coded("group").codes
+        groups, descriptions = self.coded("group").codes, self.coded("description")
+        if not descriptions.is_one_of("").any():
+            # One word may stand for two groups.
+            pairs = np.column_stack([groups, descriptions.codes])
+            distinct, units = np.unique(pairs, axis=0, return_inverse=True)
+            if len(distinct) > len(np.unique(groups)):
+                return Exchanged(units.reshape(-1), _joined(units.reshape(-1), self.clusters))
         n_groups = np.zeros(self.n_clusters, dtype=np.int64)
         for cluster, _ in {*zip(self.clusters.tolist(), groups.tolist(), strict=True)}:
             n_groups[cluster] += 1
         alone = n_groups[self.clusters] < 2
-        blocks: IntArray = np.where(alone, self.n_clusters + self.coded("category").codes, self.clusters)
-        return blocks
+        blocks = np.where(alone, self.n_clusters + self.coded("category").codes, self.clusters)
+        return Exchanged(self.prompt_codes, blocks)
 
     @cached_property
     def _embeddings(self) -> FloatArray:
@@ -194,6 +213,18 @@ class OwnPromptTable(GroupedTable):
             text_sha256(one.text) if written and one.text else ""
             for one, written in zip(self.answers, self._written, strict=True)
         )
+
+
+def _joined(units: IntArray, clusters: IntArray) -> IntArray:
+    """Return the index of each row's connected part, where rows of one unit or of one cluster are connected."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    n_units = int(units.max()) + 1
+    n = n_units + int(clusters.max()) + 1
+    edges = coo_array((np.ones(len(units)), (units, n_units + clusters)), shape=(n, n))
+    parts: IntArray = connected_components(edges, directed=False)[1].astype(np.int64)
+    return parts[units]
 
 
 def _of_length_one(vectors: FloatArray) -> FloatArray:
