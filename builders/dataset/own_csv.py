@@ -33,6 +33,8 @@ class Form(NamedTuple):
     """Noun in the plural for what a file holds, such as ``sentences``."""
     of_lists: frozenset[str] = frozenset()
     """Columns whose values may be lists; others are not found by a heading of lists."""
+    option: str = "--input"
+    """Option that names the file."""
 
 
 _QUOTE = "put quotation marks around a value that holds the separator"
@@ -99,7 +101,8 @@ def read_tables(form: Form, paths: Sequence[Path], mapped: Sequence[str]) -> lis
             columns = ", ".join(form.columns)
             raise ConfigError(f"--map {text}: is not COLUMN=HEADING with a column out of {columns}; correct it")
         headings.append((column, heading.strip()))
-    tables = [_read(form, path, raw, headings) for path, raw in read_inputs(paths, f"a CSV file of your {form.what}")]
+    inputs = read_inputs(paths, f"a CSV file of your {form.what}", option=form.option)
+    tables = [_read(form, path, raw, headings) for path, raw in inputs]
     for column, heading in headings:
         if not any(_key(table.headings.get(column, "")) == _key(heading) for table in tables):
             told = "; ".join(table.told for table in tables)
@@ -107,7 +110,7 @@ def read_tables(form: Form, paths: Sequence[Path], mapped: Sequence[str]) -> lis
     return tables
 
 
-def read_inputs(paths: Sequence[Path], what: str) -> Iterator[tuple[Path, bytes]]:
+def read_inputs(paths: Sequence[Path], what: str, *, option: str = "--input") -> Iterator[tuple[Path, bytes]]:
     """Yield each file of a user's rows with its content.
 
     Raises:
@@ -117,14 +120,14 @@ def read_inputs(paths: Sequence[Path], what: str) -> Iterator[tuple[Path, bytes]
     for number, path in enumerate(paths):
         if path.name in {earlier.name for earlier in paths[:number]}:
             raise ConfigError(
-                f"--input {path}: another file is named {path.name}, and items name their file; rename it"
+                f"{option} {path}: another file is named {path.name}, and items name their file; rename it"
             )
         if not path.is_file():
             fault = "is a folder" if path.is_dir() else "no such file"
-            raise DataError(f"--input {path}: {fault}; give {what}")
+            raise DataError(f"{option} {path}: {fault}; give {what}")
         if not path.name.isprintable():
             raise DataError(
-                f"--input {printable(path.name)}: the name is no plain text, and items name their file; rename it"
+                f"{option} {printable(path.name)}: the name is no plain text, and items name their file; rename it"
             )
         yield path, read_file(path)
 
@@ -143,7 +146,7 @@ def _read(form: Form, path: Path, raw: bytes, mapped: Sequence[tuple[str, str]])
     headings = _headings(form, heads, mapped, path, table.lists)
     rows, rejects = _rows(table.records, heads, headings, name, table.wrong_bytes)
     if not rows and not rejects:
-        raise DataError(f"--input {path}: has a header and no rows; add a row for each of your {form.what}")
+        raise DataError(f"{form.option} {path}: has a header and no rows; add a row for each of your {form.what}")
     return OwnTable(
         name=name,
         sha256=hashlib.sha256(raw).hexdigest(),
@@ -180,14 +183,14 @@ def _headings(
             one = "it" if len(columns) == 1 else "one"
             # Nothing may be a heading because the first row is one of values.
             or_header = "" if found else ", or add a header line if that is the first row"
-            raise DataError(
-                f"--input {path}: has no column for {phrase}, but {shown}; "
-                f"name {one}: --map {columns[0]}=COLUMN{or_header}"
-            )
+            remedy = f"name {one}: --map {columns[0]}=COLUMN"
+            if form.option != "--input":
+                remedy = f"call {one} '{columns[0]}'"
+            raise DataError(f"{form.option} {path}: has no column for {phrase}, but {shown}; {remedy}{or_header}")
     for column, head in found.items():
         if heads.count(head) > 1:
             raise DataError(
-                f"--input {path}: has {heads.count(head)} columns named '{head}' ({column}); rename all but one"
+                f"{form.option} {path}: has {heads.count(head)} columns named '{head}' ({column}); rename all but one"
             )
     return found
 

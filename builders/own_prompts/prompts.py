@@ -54,6 +54,7 @@ _LIST = Form(
     columns={"value": ("value", "word", "words", "name", "text"), "group": ("group", "demographic", "identity")},
     needed=((("value",), "the word that fills the slot"),),
     what="words",
+    option="--fill",
 )
 NO_GROUP = Rule(name="no_group", description="names a group, in a column or by a word that fills a slot")
 OPEN_SLOT = Rule(name="open_slot", description="has a list for each slot")

@@ -27,6 +27,7 @@ from builders.dataset.licences import checked_licence
 from builders.dataset.output import write_dataset
 from builders.description import DATASETS_FOLDER
 from builders.own_questions import BUILDER, questions, settings
+from builders.own_questions.roles import Roles
 
 SourceName = Enum("SourceName", {name: name for name in settings()})  # type: ignore[misc]
 _OWN = SourceName("csv")
@@ -49,6 +50,13 @@ def build(
             help="Heading of a column in your files where it is not found by its name: question, context, option1 to "
             "option8 or options (with | between them), answer, stereotyped, antistereotyped, neutral, category, group, "
             "cluster or id. Repeatable.",
+        ),
+    ] = None,
+    roles: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of roles, such as occupations, with a column for the group that a stereotype takes each for. It "
+            "names the stereotyped option of items of that group."
         ),
     ] = None,
     licence: Annotated[
@@ -77,12 +85,19 @@ def build(
         is_own = source == _OWN
         called = own_name(known.dataset if name is None and not is_own else name, paths[0], "questions")
         folder = target_folder(out, DATASETS_FOLDER / called, overwrite=overwrite)
-        tables = questions.read(known.name, paths, mapped or [])
+        taken = None if roles is None else Roles(roles)
+        tables = questions.read(known.name, paths, mapped or [], taken)
         stated = checked_licence(licence) or (known.licence if known.redistributable and not is_own else None)
         draft = questions.draft(
-            tables, source=known.name, name=called, licence=stated, mapped=mapped or [], language=language
+            tables,
+            source=known.name,
+            name=called,
+            licence=stated,
+            mapped=mapped or [],
+            language=language,
+            roles=taken,
         )
-        for table in tables:
+        for table in (*tables, *([] if taken is None else [taken.table])):
             typer.echo(table.told, err=True)
             if (first := questions.first_number(table)) is not None:
                 typer.echo(f"{table.name}: answers are numbers of the options, counted from {first}", err=True)
@@ -93,6 +108,9 @@ def build(
     print(f"{manifest.name} {manifest.version}:")
     with_options = " or ".join(map(str, sorted(n_options)))
     print(f"  questions: {len(split.items):,}, with {with_options} options each; groups: {len(groups):,}")
+    if taken is not None:
+        n_sided = sum(item.stereotyped is not None for item in split.items)
+        print(f"  stereotyped option: named in {n_sided:,} of {len(split.items):,} questions, by {taken.table.name}")
     print(f"  {questions.cluster_line(tables, split.items)}")
     if (near := questions.near_line(split.items)) is not None:
         print(f"  {near}")

@@ -20,6 +20,7 @@ from builders.dataset.output import Draft, DraftSplit, Rule
 from builders.dataset.own_csv import BROKEN_ROW, Form, OwnRow, OwnTable, letters_of, read_tables
 from builders.own_questions import published_json, settings
 from builders.own_questions.published_json import RejectedError
+from builders.own_questions.roles import Roles
 from schemas.documents.dataset import Reject
 from schemas.items.own_question import MOST_OPTIONS, NAMES_ONLY, OwnQuestion
 
@@ -61,13 +62,18 @@ FORM = Form(
 )
 
 
-def read(source: str, paths: Sequence[Path], mapped: Sequence[str]) -> list[OwnTable]:
-    """Read the files of a source, given the headings that the user names.
+def read(source: str, paths: Sequence[Path], mapped: Sequence[str], roles: Roles | None = None) -> list[OwnTable]:
+    """Read the files of a source, given the headings that the user names and the groups that roles are taken for.
 
     Raises:
-        ConfigError: a mapping is no such text, or no file has its heading.
+        ConfigError: a mapping is no such text, no file has its heading, or no role is taken for a group of the items.
         DataError: a file is missing, cannot be read, or lacks a column.
     """
+    tables = _read(source, paths, mapped)
+    return tables if roles is None else roles.sided(tables, options_of)
+
+
+def _read(source: str, paths: Sequence[Path], mapped: Sequence[str]) -> list[OwnTable]:
     if (reader := _READERS.get(source)) is not None:
         return reader(paths, mapped)
     of_source = settings()[source]
@@ -138,6 +144,7 @@ def draft(
     licence: str | None,
     mapped: Sequence[str],
     language: str | None = None,
+    roles: Roles | None = None,
 ) -> Draft[OwnQuestion]:
     """Build a draft of a researcher's questions.
 
@@ -148,6 +155,7 @@ def draft(
         licence: SPDX identifier of the licence of the questions, as the user states it; None if not known.
         mapped: Headings that the user named, which are recorded.
         language: ISO 639 code of the language of the questions; None for that of the source.
+        roles: Roles that told the sides of a stereotype; None if there are none.
 
     Raises:
         ConfigError: no row is an item.
@@ -170,14 +178,19 @@ def draft(
         benchmark="own_questions",
         title=f"Own questions, {name}",
         builder="builders.own_questions",
-        parameters={"source": source, "map": ", ".join(mapped) or None, "licence": licence},
-        sources=tuple(table.source(licence) for table in tables),
+        parameters={
+            "source": source,
+            "map": ", ".join(mapped) or None,
+            "licence": licence,
+            **({} if roles is None else {"roles": roles.table.name}),
+        },
+        sources=tuple(table.source(licence) for table in (*tables, *([] if roles is None else [roles.table]))),
         licence=licence or UNKNOWN,
         publish_refusal=publish_refusal(licence, "questions"),
         human_validated=of_source["human_validated"],
         prompt=of_source.get("prompt"),
         splits=(DraftSplit(config=of_source["config"], split="test", item_shape="own_question", items=items),),
-        rejects=tuple(rejects),
+        rejects=(*rejects, *(() if roles is None else roles.table.rejects)),
         reject_rules=(*(published_json.RULES if source in _READERS else (BROKEN_ROW,)), *RULES),
         flag_rules=(_NAMED,) if any(item.flags for item in items) else (),
         card=replace(
@@ -215,7 +228,7 @@ def check(tables: Sequence[OwnTable]) -> tuple[list[OwnQuestion], list[Reject]]:
                 item = replace(item, cluster=first_of.setdefault(item.context, item.item_id))
             items.append(item)
         except RejectedError as error:
-            candidate = row.values.get("question") or " / ".join(_options(row.values))
+            candidate = row.values.get("question") or " / ".join(options_of(row.values))
             rejects.append(Reject(candidate=candidate, source_row=row.where, rule=error.rule.name, reason=error.reason))
     return items, rejects
 
@@ -237,7 +250,7 @@ def neutral_option(tables: Sequence[OwnTable]) -> str | None:
     rows = [row.values for table in tables for row in table.rows]
     if not any(values.get("stereotyped") for values in rows) or any(values.get("neutral") for values in rows):
         return None
-    spelt = [{option.casefold(): option for option in _options(values)} for values in rows]
+    spelt = [{option.casefold(): option for option in options_of(values)} for values in rows]
     common = set.intersection(*map(set, spelt)) if spelt else set()
     return spelt[0][common.pop()] if len(common) == 1 else None
 
@@ -280,7 +293,8 @@ def near_line(items: Sequence[OwnQuestion]) -> str | None:
     )
 
 
-def _options(values: Mapping[str, str]) -> list[str]:
+def options_of(values: Mapping[str, str]) -> list[str]:
+    """Return the options of a row: those of a list, or of a column each."""
     text = values.get("options", "")
     if (given := _list_in(text)) is None:
         given = [option.strip() for option in text.split(_BETWEEN)]
@@ -307,14 +321,14 @@ def first_number(table: OwnTable) -> int | None:
     rows = [row.values for row in table.rows if row.values.get("answer")]
     if not all(values["answer"].isdecimal() for values in rows):
         return None
-    numbers = [(int(values["answer"]), len(_options(values))) for values in rows]
+    numbers = [(int(values["answer"]), len(options_of(values))) for values in rows]
     has_zero, has_last = any(number == 0 for number, _ in numbers), any(number == n for number, n in numbers)
     return None if has_zero == has_last else int(has_last)
 
 
 def _item(row: OwnRow, neutral: str | None = None, first: int | None = None) -> OwnQuestion:
     values = row.values
-    options = _options(values)
+    options = options_of(values)
     if not 2 <= len(options) <= MOST_OPTIONS:
         raise RejectedError(FEW_OPTIONS, f"has {len(options)} option{'s' * (len(options) != 1)}")
     if len({option.casefold() for option in options}) < len(options):

@@ -14,6 +14,7 @@ from builders.build_command import own_name, reject_lines
 from builders.dataset.own_csv import OwnTable, read_tables
 from builders.own_questions.published_json import read_bbq, read_stereoset
 from builders.own_questions.questions import FORM, check, cluster_line, draft, near_line, neutral_option, read
+from builders.own_questions.roles import Roles
 from evaluators.runs.ask.study import Study
 from schemas.documents.dataset import Reject
 from schemas.files.row_files import read_rows
@@ -51,6 +52,52 @@ def test_a_row_becomes_an_item(tmp_path: Path) -> None:
     assert list(item.problems()) == []
     listed, _ = checked(tmp_path, "A | B | C,B", header="options,answer")
     assert (listed[0].options, listed[0].answer, listed[0].question) == (("A", "B", "C"), "B", None)
+
+
+def test_roles_name_the_sides_of_a_stereotype(tmp_path: Path) -> None:
+    path, roles = tmp_path / "mine.csv", tmp_path / "roles.csv"
+    header = "question,option_a,option_b,option_c,neutral,stereotyped,group"
+
+    def sides(*rows: str) -> list[tuple[str | None, str | None]]:
+        path.write_text("\n".join([header, *rows, ""]), encoding="utf-8")
+        items, rejects = check(read("csv", [path], [], Roles(roles)))
+        assert rejects == []
+        return [(item.stereotyped, item.antistereotyped) for item in items]
+
+    lines = ("occupation,group", "Nurse,women", "worker,women", "construction worker,men", "pilot,men", "")
+    roles.write_text("\n".join(lines), encoding="utf-8")
+    assert sides(
+        "Who left?,The nurse,The pilot,Unknown,C,,women",
+        "Who left then?,The nurse,The pilot,Unknown,C,,Men",
+        # The other side is the one that is left; a longer role is no shorter one.
+        "Who slept?,The construction worker,The guest,Unknown,C,,men",
+        "Who slept then?,The construction worker,The guest,Unknown,C,,women",
+        # The file of questions is right where it says something.
+        "Who ate?,The nurse,The pilot,Unknown,C,B,women",
+        # Nothing is known of this group, of these roles, or of one alone of two.
+        "Who sang?,The nurse,The pilot,Unknown,C,,others",
+        "Who ran?,The guest,The owner,Unknown,C,,men",
+        "Who hid?,The nurse,The worker,Unknown,C,,women",
+    ) == [
+        ("The nurse", "The pilot"),
+        ("The pilot", "The nurse"),
+        ("The construction worker", "The guest"),
+        ("The guest", "The construction worker"),
+        ("The pilot", "The nurse"),
+        *[(None, None)] * 3,
+    ]
+    with pytest.raises(ConfigError, match="taken for men, women, and the groups of the items are she; name groups"):
+        sides("Who left?,The nurse,The pilot,Unknown,C,,she")
+    for line, wrong in (
+        ("nurse,women\nNURSE,men", "'nurse' is taken for women and for men; keep one"),
+        ("nurse,", "no row"),
+    ):
+        roles.write_text(f"role,group\n{line}\n", encoding="utf-8")
+        with pytest.raises(ConfigError, match=wrong):
+            Roles(roles)
+    roles.write_text("role,share\nnurse,.9\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"--roles .*no column for the group .*; call it 'group'"):
+        Roles(roles)
 
 
 def test_a_side_is_found_by_its_heading_and_a_refusal_names_what_is_lacking(tmp_path: Path) -> None:
