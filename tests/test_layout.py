@@ -57,7 +57,7 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
         "tasks.own_questions": {".", "statistics", "tasks"},
         "tasks.images": {".", "tasks.labels"},
         # Texts by group are read as texts by pronoun family are.
-        "tasks.own_prompts": {".", "statistics", "tasks.pronouns"},
+        "tasks.own_prompts": {".", "statistics", "tasks"},
         "tasks.instructions": {".", "tasks"},
         "backends": {".", "models", "stores"},
         "scorers": {".", "models"},

@@ -1,8 +1,8 @@
 """Builder of the benchmark own_questions: a researcher's questions with options, from CSV files.
 
 ``builders/dataset/own_csv.py`` reads CSV files and *published_json* those of benchmarks that are published as JSON,
-into rows alike; *questions* makes an item or a reject of each, and the draft of the dataset. *sources.toml* has a table
-of settings for each kind of file.
+into rows alike; *roles* tells which options a stereotype names, and *questions* makes an item or a reject of each row,
+and the draft of the dataset. *sources.toml* has a table of settings for each kind of file.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ By the names of its files::
     all others           shared parts: prompts, readings, detectors, tables
 
 *answer_lines* finds refusals, by ``refusals.toml``, and removes markup of answers to questions with options. Of these,
-*lettered_answers* reads which option is named, and *ordered_options* reads the
-distribution over options, averaged over their orders.
+*lettered_answers* reads which option is named, and *ordered_options* the distribution over options, averaged over their
+orders. *written_answers* reads answers that are texts: one reading each, of which some are missing.
 
 A family may use another only where it asks the same thing in another way, as images do with labels.
 """
