@@ -99,15 +99,14 @@ def reproduce(
     by_name = {run.name: run for run in found.runs}
     for name in choice.runs or ():
         if name not in by_name:
-            raise ConfigError(f"--runs {name}: no such run; have: {', '.join(by_name) or 'none'}")
+            raise ConfigError(f"--runs {name}: no such run; have: {', '.join(by_name)}")
     runs = [by_name[name] for name in dict.fromkeys(choice.runs or by_name)]
     with redirect_stdout(sys.stderr):
         folders = _built(runs, _inputs(found, choice), choice)
-    asked = [run for run in runs if run.answers is None]
     print(f"{found.title}\n")
-    print("\n".join(_size_lines(asked, folders)))
+    print("\n".join(_size_lines(runs, folders)))
     if dry_run:
-        print("\n".join(["", *_cost_lines(found, asked, choice.gpu_hour), "", "nothing was asked"]))
+        print("\n".join([*_cost_lines(found, runs, choice.gpu_hour), "", "nothing was asked"]))
         return
     with redirect_stdout(sys.stderr):
         _import(found, runs, folders, choice)
@@ -150,19 +149,27 @@ def _inputs(paper: Reproduction, choice: ReproduceChoice) -> dict[str, list[str]
 
 
 def _size_lines(runs: Sequence[PaperRun], folders: Mapping[str, Path]) -> Iterator[str]:
+    asked = [run for run in runs if run.answers is None]
     rows = [["run", "dataset", "requests", "prompt tokens (bytes / 4)", "generated tokens at most"]]
-    for run in runs:
+    for run in asked:
         numbers = run.n_requests, run.n_prompt_tokens, run.n_completion_tokens
         rows.append([run.name, run.dataset, *("unknown" if one is None else f"{one:,}" for one in numbers)])
-    yield from _aligned(rows)
+    yield from _aligned(rows) if asked else ()
+    for run in runs:
+        if run.answers is not None:
+            yield f"{run.name}: the authors published the answers: --answers FOLDER imports them"
     for dataset, files in {run.dataset: run.input for run in runs if run.dataset not in folders}.items():
         yield f"{dataset} is not built: give --input {dataset}=PATH, {files}"
-    for run in runs:
+    for run in asked:
         if run.n_requests is None and run.uncounted is not None:
             yield f"{run.name}: not counted in advance: {run.uncounted}"
 
 
 def _cost_lines(paper: Reproduction, runs: Sequence[PaperRun], gpu_hour: float) -> Iterator[str]:
+    runs = [run for run in runs if run.answers is None]
+    if not runs:
+        return
+    yield ""
     n_prompt = _sum_if_known([run.n_prompt_tokens for run in runs])
     n_completion = _sum_if_known([run.n_completion_tokens for run in runs])
     rows = [["model", "parameters", "H100", "GPU hours", "US$"]]
@@ -229,9 +236,12 @@ def _ask(
     options: BackendOptions,
 ) -> None:
     """Ask a model all runs whose datasets are here."""
-    here = [run for run in runs if run.dataset in folders and run.answers is None]
+    asked = [run for run in runs if run.answers is None]
+    if not asked:
+        raise ConfigError("--models: these runs are of published answers, and nothing is asked; leave it out")
+    here = [run for run in asked if run.dataset in folders]
     if not here:
-        raise ConfigError("--models: no dataset of the paper is built; give --input as said above")
+        raise ConfigError(f"--models: give --input {asked[0].dataset}=PATH too, {asked[0].input}")
     with working(f"opening {model}"):
         backend = open_backend(choice.backend or options.usual_backend, model, options)
     # Each config by those of the prompts that its task has.

@@ -90,7 +90,8 @@ def test_the_citation_has_the_version_the_date_and_the_papers_of_the_project() -
     for paper in papers:
         entry = named[paper.title]
         assert paper.authors == tuple(f"{one['family-names']}, {one['given-names']}" for one in entry["authors"])
-        cited = (entry["collection-title"], entry["year"], entry["url"], entry.get("doi"))
+        place = entry.get("collection-title") or entry["journal"]
+        cited = (place, entry["year"], entry["url"], entry.get("doi"))
         assert cited == (paper.booktitle, str(paper.year), paper.address, paper.doi)
 
 

@@ -227,7 +227,9 @@ def _parameter(kind: Any, name: str, declared: Mapping[str, Any]) -> inspect.Par
     if repeated is not None:
         # If the user gives no value, typer passes None for a default of None, and an empty list for any other default.
         type_of_field = list[get_args(repeated)[0]]  # type: ignore[misc]
-        default = default if default is ... else None
+    if default is not ... and (repeated is not None or read is not None):
+        # The field keeps its default; typer would make a text of it, to be read as if the user had given it.
+        default = None
     if float in (type_of_field, *get_args(type_of_field)):
         settings.setdefault("callback", finite)
     given = type_of_field if default is ... or NoneType in get_args(type_of_field) else type_of_field | None

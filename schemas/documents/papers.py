@@ -277,9 +277,7 @@ class Reproduction(Document):
     claims: Annotated[tuple[Claim, ...], MinLen(1)]
     parts: Annotated[tuple[PaperPart, ...], MinLen(1)]
     models: Annotated[tuple[PaperModel, ...], MinLen(1)]
-    runs: tuple[PaperRun, ...] = ()
-    no_runs: Line | None = None
-    """Why the paper's models cannot be asked by a command; None if there are runs."""
+    runs: Annotated[tuple[PaperRun, ...], MinLen(1)]
 
     @override
     def problems(self) -> Iterator[str]:
@@ -294,8 +292,6 @@ class Reproduction(Document):
         )
         for where, document in inner:
             yield from (f"{where}: {problem}" for problem in document.problems())
-        if bool(self.runs) == (self.no_runs is not None):
-            yield "runs: give them, or say in no_runs why there are none; not both"
         names = [run.name for run in self.runs]
         for kind, values in (
             ("runs", names),
@@ -306,4 +302,4 @@ class Reproduction(Document):
                 yield f"{kind}: {value} stands twice; keep one"
         for part in self.parts:
             if unknown := sorted({*part.runs} - {*names}):
-                yield f"parts: {part.number}: '{unknown[0]}' is no run; have: {', '.join(names) or 'none'}"
+                yield f"parts: {part.number}: '{unknown[0]}' is no run; have: {', '.join(names)}"

@@ -44,6 +44,9 @@ REFUSED = {
     "gifi --runs all": "--runs all: no such run; have: published, templates, own-problems, own-texts",
     "gifi --input gifi=x": "--input gifi=x: write DATASET=PATH; datasets that are built from files: ",
     "gini --runs ddi --answers x": "--answers: nobody published answers that these runs",
+    "bbq --models org/model": "--models: these runs are of published answers, and nothing is asked; leave it out",
+    "bbq --answers .": "--answers: give --input bbq-published=PATH too, a file results/UnifiedQA/preds_*.jsonl of",
+    "gini --runs ddi --models org/model": "--models: give --input ddi=PATH too, ",
     # What is given for one dataset serves others of the same files: the builder of gifi-published looks into it.
     "gifi --dry-run --runs templates --input gifi-published-compat=.": "--input .: no tango-all-genders.csv",
 }
@@ -115,6 +118,17 @@ def test_the_counts_in_the_files_are_those_of_the_requests(tmp_path: Path, paper
     with_hours = [cells for cells in models.values() if cells[2] != "unknown"]
     assert with_hours
     assert all(abs(float(usd) - 3.0 * float(hours)) <= 0.65 for *_, hours, usd in with_hours)
+
+
+def test_without_models_nothing_is_asked_and_what_is_there_is_compared(tmp_path: Path) -> None:
+    done = run("-m", "biasboard", "reproduce", "bbq", cwd=tmp_path, status=0)
+    assert "published: the authors published the answers: --answers FOLDER imports them" in done.stdout
+    assert "bbq-published is not built: give --input bbq-published=PATH, a file " in done.stdout
+    # The accepted results are of these very answers.
+    assert (
+        "holds: Models are much more accurate where the context tells the answer. (published answers: " in done.stdout
+    )
+    assert "papers/bbq.html shows each value beside the printed one" in done.stdout
 
 
 def test_what_is_not_built_is_taken_from_the_file(tmp_path: Path) -> None:

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from biasboard.ground.errors import ConfigError
-from biasboard.ground.options import from_texts, from_values, option
+from biasboard.ground.options import from_texts, from_values, option, with_options
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +22,25 @@ class Declared:
     tags: tuple[str, ...] = option("Which.", default=())
     name: str | None = option("Who.")
     inner: int = 7
+
+
+@dataclass(frozen=True, kw_only=True)
+class Read:
+    names: tuple[str, ...] = option("Which.", default=(), read=lambda text: tuple(text.split(",")))
+
+
+def test_a_default_is_not_read_as_if_the_user_had_given_it() -> None:
+    found: list[Read] = []
+    app = typer.Typer()
+
+    @app.command()
+    @with_options
+    def command(choice: Read) -> None:
+        found.append(choice)
+
+    assert CliRunner().invoke(app, []).exit_code == 0
+    assert CliRunner().invoke(app, ["--names", "a,b"]).exit_code == 0
+    assert [one.names for one in found] == [(), ("a", "b")]
 
 
 def test_texts_become_values_of_their_types() -> None:
