@@ -59,8 +59,8 @@ PAGES = BenchmarkPages(
         Headline(
             "accuracy_gap",
             "Gap between groups",
-            "How much more often the model is right with one kind of pronoun than with another, of he, she and they. 0 "
-            "is even, and chance alone makes it positive.",
+            "How much more often the model is right for the group with which it does best than for the one with which "
+            "it does worst, such as sentences with he and with they. 0 is even, and chance alone makes it positive.",
             "difference of two shares",
             "winogender",
         ),
@@ -120,7 +120,7 @@ PAGES = BenchmarkPages(
         ),
         Headline(
             "bbq_score_ambiguous",
-            "Bias, ambiguous",
+            "BBQ score, ambiguous",
             "How much more often the model follows a stereotype than contradicts it, where the context does not tell "
             "who it was: 0 is even, or always says that nobody can know. A coin gets 0 too.",
             "difference of two shares",

@@ -185,7 +185,8 @@ def _table(entries: Sequence[Entry], gates: Gates) -> Table:
             detectable=ranking.detectable,
         )
 
-    columns, lacking = _columns(signature.benchmark, entries), _undefined(entries)
+    known_by = benchmark.headlines_of.get(signature.config, ())
+    columns, lacking = _columns(signature.benchmark, entries, known_by), _undefined(entries)
     primary, *others = benchmark.rankings or (None,)
     table = ranked(primary)
     also_ranking = [ranked(other) for other in others if table.ranked and other.metric in metrics]
@@ -199,7 +200,7 @@ def _table(entries: Sequence[Entry], gates: Gates) -> Table:
     table = replace(table, pairs=pairs, others=tuple(replace(other, pairs=pairs) for other in also_ranking))
     if is_ranking:
         return table
-    sorted_by = benchmark.unranked_order if benchmark.unranked_order in metrics else None
+    sorted_by = next((name for name in (*known_by, benchmark.unranked_order) if name in metrics), None)
 
     def best_first(row: Row) -> tuple[float, str, str, str]:
         value = None if sorted_by is None else getattr(row.metric(sorted_by), "value", None)
@@ -209,8 +210,8 @@ def _table(entries: Sequence[Entry], gates: Gates) -> Table:
     return replace(table, primary=None, sorted_by=sorted_by, rows=tuple(rows))
 
 
-def _columns(benchmark: str, entries: Sequence[Entry]) -> tuple[Column, ...]:
-    """Choose the columns of a table.
+def _columns(benchmark: str, entries: Sequence[Entry], known_by: Sequence[str]) -> tuple[Column, ...]:
+    """Choose the columns of a table: first the metrics that its config is known by.
 
     The columns that the benchmark describes come first. Every other metric on all items follows under its label,
     unless the benchmark excludes it. A column without a value in any row is left out. One whose rows have several
@@ -227,7 +228,8 @@ def _columns(benchmark: str, entries: Sequence[Entry]) -> tuple[Column, ...]:
     names = dict.fromkeys(name for entry in entries for name, group in entry.metrics if not group)
     plain = [Column(name) for name in names if name not in described]
     columns: list[Column] = []
-    for column in (*layout.columns, *plain):
+    place = {name: number for number, name in enumerate(known_by)}
+    for column in sorted((*layout.columns, *plain), key=lambda column: place.get(column.metric, len(place))):
         labelled = column if column.label else replace(column, label=pages.label(column.metric))
         versions = sorted(versions_of(column))
         several = [replace(labelled, key=f"{column.key}@{version}", version=version) for version in versions]

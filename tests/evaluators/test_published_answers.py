@@ -224,20 +224,22 @@ def test_the_printed_values_of_bbq_come_out(shared_data: Path, tmp_path: Path) -
     metrics = {
         "Accuracy on BBQ, by category": ("accuracy_ambiguous", "accuracy_disambiguated"),
         "Bias scores on BBQ, by category": ("bbq_score_ambiguous", "bbq_score"),
+        "Accuracy gained by agreement with a stereotype on BBQ, by category": ("alignment_gap",),
     }
     for name in ("arc", "race"):
         finished = imported("bbq", folder, f"unifiedqa-t5-11b_pred_{name}", dataset, tmp_path / "runs")
         n_compared = 0
-        for table, (ambiguous, disambiguated) in metrics.items():
+        for table, of_table in metrics.items():
             values = printed(table)[f"allenai/unifiedqa-t5-11b-{name}"]
             for category in SIX:
                 ours = values_of(finished, category=category)
                 # Both people of 36 questions are of a stereotyped group, and are left out here.
                 off = 0.0095 if category == "Physical_appearance" else 0.00051
-                for metric, kind in ((ambiguous, "ambiguous"), (disambiguated, "disambiguated")):
-                    assert ours[metric] == pytest.approx(values[f"{category.lower()}_{kind}"], abs=off), (name, metric)
+                kinds = ("_ambiguous", "_disambiguated") if len(of_table) > 1 else ("",)
+                for metric, kind in zip(of_table, kinds, strict=True):
+                    assert ours[metric] == pytest.approx(values[f"{category.lower()}{kind}"], abs=off), (name, metric)
                     n_compared += 1
-        assert n_compared == 24
+        assert n_compared == 30
 
 
 @pytest.mark.slow
