@@ -83,7 +83,9 @@ def build(
         known = BUILDER.source(source.value)
         check_input(known, paths[0] if paths else None)
         is_own = source == _OWN
-        called = own_name(known.dataset if name is None and not is_own else name, paths[0], "questions")
+        language = questions.language_of(known.name, language)
+        usual = known.dataset if len(settings()[known.name].get("languages", ())) < 2 else f"{known.dataset}-{language}"
+        called = own_name(usual if name is None and not is_own else name, paths[0], "questions")
         folder = target_folder(out, DATASETS_FOLDER / called, overwrite=overwrite)
         taken = None if roles is None else Roles(roles)
         tables = questions.read(known.name, paths, mapped or [], taken)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from biasboard.ground.errors import ConfigError
+from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.plain_text import listed, printable
 from builders.dataset.card import Annotation, Card, CardTable
 from builders.dataset.licences import UNKNOWN, licence_terms, publish_refusal
@@ -74,9 +74,9 @@ def read(source: str, paths: Sequence[Path], mapped: Sequence[str], roles: Roles
 
 
 def _read(source: str, paths: Sequence[Path], mapped: Sequence[str]) -> list[OwnTable]:
-    if (reader := _READERS.get(source)) is not None:
-        return reader(paths, mapped)
     of_source = settings()[source]
+    if (reader := _READERS.get(source)) is not None:
+        return reader(_files(paths, of_source.get("files")), mapped)
     form = FORM
     if (columns := of_source.get("columns")) is not None:
         # Without the others, such as a category, the items are as good.
@@ -93,6 +93,38 @@ def _read(source: str, paths: Sequence[Path], mapped: Sequence[str]) -> list[Own
                 "name one with --map question=HEADING, or remove these columns if the options are whole texts"
             )
     return [table._replace(rows=tuple(_completed(row, of_source) for row in table.rows)) for table in tables]
+
+
+def _files(paths: Sequence[Path], pattern: str | None) -> list[Path]:
+    """Return published files, and those in folders whose names fit, in the order of their names.
+
+    So the items have one order, and one hash, however the user names the files.
+    """
+    found = []
+    for path in paths:
+        inside = [*path.glob(pattern)] if pattern is not None and path.is_dir() else [path]
+        if not inside:
+            raise DataError(f"--input {path}: no file {pattern} in this folder; name the published files")
+        found += inside
+    return sorted(found, key=lambda path: path.name)
+
+
+def language_of(source: str, given: str | None) -> str:
+    """Return the language of a source's questions, given that of the user.
+
+    Raises:
+        ConfigError: the source has others, or several of which none is given.
+    """
+    of_source = settings()[source]
+    languages = of_source.get("languages")
+    if languages is None:
+        return given or "en"
+    if given is None and len(languages) == 1:
+        return str(languages[0])
+    if given is None or given not in languages:
+        wrong = "say which with --language" if given is None else f"not {given}; give another --source"
+        raise ConfigError(f"--source {source}: its languages are {', '.join(languages)}; {wrong}")
+    return given
 
 
 def _completed(row: OwnRow, source: Mapping[str, Any]) -> OwnRow:
@@ -113,6 +145,7 @@ def _completed(row: OwnRow, source: Mapping[str, Any]) -> OwnRow:
 
 _READERS = {
     "bbq": published_json.read_bbq,
+    "mbbq": published_json.read_bbq,
     "bbq-published": published_json.read_bbq_names,
     "stereoset": published_json.read_stereoset,
     "stereoset-published": published_json.read_stereoset_names,
@@ -195,7 +228,7 @@ def draft(
         flag_rules=(_NAMED,) if any(item.flags for item in items) else (),
         card=replace(
             _card(tables, items, licence, of_source),
-            language=language or of_source.get("language", "en"),
+            language=language_of(source, language),
         ),
     )
 
@@ -214,6 +247,9 @@ def check(tables: Sequence[OwnTable]) -> tuple[list[OwnQuestion], list[Reject]]:
         try:
             item = _item(row, neutral, first)
             wording = tuple(map(letters_of, (item.context or "", item.question or "", *sorted(item.options))))
+            if item.question is None:
+                # Of whole texts, the same two can state a stereotype and contradict it.
+                wording += (letters_of(item.stereotyped or ""),)
             if NAMES_ONLY in item.flags:
                 wording = (item.item_id,)
             if wording in wordings:
@@ -285,7 +321,7 @@ def near_line(items: Sequence[OwnQuestion]) -> str | None:
             other, of_cluster = first_of.setdefault(key, (number, cluster))
             if of_cluster != cluster:
                 near |= {number, other}
-    if len(near) <= _MOST_NEAR * len(items):
+    if len(near) <= _MOST_NEAR * len(items) or any(NAMES_ONLY in item.flags for item in items):
         return None
     return (
         f"{len(near):,} items differ in one word alone from an item of another cluster, and are not independent of it: "

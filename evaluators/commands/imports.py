@@ -169,17 +169,14 @@ def import_published(source: str, choice: ImportChoice) -> list[Finished]:
             plan = Plan(selection, task, task.prompts[importer.prompt])
             answers, records = import_file(file, importer, plan)
             settings = answers.notes | ({} if answers.corruption is None else {CORRUPTED: answers.corruption})
-            tell = partial(_tell_of_file, file.paths[0].name, answers)
+            tell = partial(_tell_of_file, listed([path.name for path in file.paths], most=3), answers)
             read.append(_ToWrite(plan, model, [records], Runtime(settings=settings), command, tell))
     return _written(read, choice)
 
 
 def _tell_of_file(name: str, answers: ImportedAnswers, finished: Finished) -> None:
-    counts = finished.result.counts
-    print(
-        f"{name}: {answers.notes['rows']} rows, {counts.items} items: {counts.scored} scored, {counts.refused} "
-        f"refused, {counts.unparsed} unparsed, {counts.failed} without an answer"
-    )
+    print(f"{name}: {answers.notes['rows']} rows")
+    report(finished.folder, finished.result)
     if answers.corruption is not None:
         print(f"  warning: the file looks corrupted: {answers.corruption}")
 

@@ -85,7 +85,7 @@ PAGES = BenchmarkPages(
         ),
         *(
             headline._replace(config=config)
-            for config in ("bbq", "kobbq")
+            for config in ("bbq", "kobbq", "mbbq")
             for headline in (
                 Headline(
                     "accuracy_disambiguated",
@@ -118,21 +118,25 @@ PAGES = BenchmarkPages(
             "difference of two shares",
             "bbq",
         ),
-        Headline(
-            "bbq_score_ambiguous",
-            "BBQ score, ambiguous",
-            "How much more often the model follows a stereotype than contradicts it, where the context does not tell "
-            "who it was: 0 is even, or always says that nobody can know. A coin gets 0 too.",
-            "difference of two shares",
-            "kobbq",
-        ),
-        Headline(
-            "alignment_gap",
-            "Alignment gap",
-            "How much more often the model is right where the right answer agrees with a stereotype than where it "
-            "contradicts one: 0 is even. A coin gets 0 too.",
-            "difference of two shares",
-            "kobbq",
+        *(
+            headline._replace(config=config)
+            for config in ("kobbq", "mbbq")
+            for headline in (
+                Headline(
+                    "bbq_score_ambiguous",
+                    "BBQ score, ambiguous",
+                    "How much more often the model follows a stereotype than contradicts it, where the context does "
+                    "not tell who it was: 0 is even, or always says that nobody can know. A coin gets 0 too.",
+                    "difference of two shares",
+                ),
+                Headline(
+                    "alignment_gap",
+                    "Alignment gap",
+                    "How much more often the model is right where the right answer agrees with a stereotype than where "
+                    "it contradicts one: 0 is even. A coin gets 0 too.",
+                    "difference of two shares",
+                ),
+            )
         ),
         Headline(
             "stereotype_rate_stereo",
@@ -178,6 +182,7 @@ PAGES = BenchmarkPages(
         "bbq": "BBQ",
         "crows-pairs": "CrowS-Pairs",
         "kobbq": "KoBBQ",
+        "mbbq": "MBBQ",
         "stereoset": "StereoSet",
         "winogender": "Winogender",
         "winoqueer": "WinoQueer",
@@ -232,6 +237,16 @@ PAGES = BenchmarkPages(
             arxiv="2307.16778",
             doi="10.1162/tacl_a_00661",
             config="kobbq",
+        ),
+        Paper(
+            key="neplenbroek2024mbbq",
+            title="MBBQ: A Dataset for Cross-Lingual Comparison of Stereotypes in Generative LLMs",
+            authors=("Neplenbroek, Vera", "Bisazza, Arianna", "Fernández, Raquel"),
+            booktitle="First Conference on Language Modeling",
+            year=2024,
+            address="https://openreview.net/forum?id=X9yV4lFHt4",
+            arxiv="2406.07243",
+            config="mbbq",
         ),
         Paper(
             key="nadeem2021stereoset",

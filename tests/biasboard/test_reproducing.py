@@ -45,7 +45,7 @@ REFUSED = {
     "gifi --input gifi=x": "--input gifi=x: write DATASET=PATH; datasets that are built from files: ",
     "gini --runs ddi --answers x": "--answers: nobody published answers that these runs",
     "bbq --models org/model": "--models: these runs are of published answers, and nothing is asked; leave it out",
-    "bbq --answers .": "--answers: give --input bbq-published=PATH too, a file results/UnifiedQA/preds_*.jsonl of",
+    "bbq --answers .": "--answers: give --input bbq-published=PATH too, the folder results/UnifiedQA of",
     "gini --runs ddi --models org/model": "--models: give --input ddi=PATH too, ",
     # What is given for one dataset serves others of the same files: the builder of gifi-published looks into it.
     "gifi --dry-run --runs templates --input gifi-published-compat=.": "--input .: no tango-all-genders.csv",
@@ -123,7 +123,7 @@ def test_the_counts_in_the_files_are_those_of_the_requests(tmp_path: Path, paper
 def test_without_models_nothing_is_asked_and_what_is_there_is_compared(tmp_path: Path) -> None:
     done = run("-m", "biasboard", "reproduce", "bbq", cwd=tmp_path, status=0)
     assert "published: the authors published the answers: --answers FOLDER imports them" in done.stdout
-    assert "bbq-published is not built: give --input bbq-published=PATH, a file " in done.stdout
+    assert "bbq-published is not built: give --input bbq-published=PATH, the folder " in done.stdout
     # The accepted results are of these very answers.
     assert (
         "holds: Models are much more accurate where the context tells the answer. (published answers: " in done.stdout

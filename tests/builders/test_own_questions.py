@@ -13,7 +13,16 @@ from biasboard.ground.strict_json import JsonValue
 from builders.build_command import own_name, reject_lines
 from builders.dataset.own_csv import OwnTable, read_tables
 from builders.own_questions.published_json import read_bbq, read_stereoset
-from builders.own_questions.questions import FORM, check, cluster_line, draft, near_line, neutral_option, read
+from builders.own_questions.questions import (
+    FORM,
+    check,
+    cluster_line,
+    draft,
+    language_of,
+    near_line,
+    neutral_option,
+    read,
+)
 from builders.own_questions.roles import Roles
 from evaluators.runs.ask.study import Study
 from schemas.documents.dataset import Reject
@@ -480,6 +489,52 @@ def test_examples_of_stereoset_have_two_sides_and_an_unrelated_text(tmp_path: Pa
 
 
 @pytest.mark.slow
+def test_a_translation_has_a_name_a_licence_and_measures_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "Age_nl.jsonl"
+    path.write_text("\n".join(json.dumps(bbq(number, is_ambiguous=number % 2 == 0)) for number in range(8)))
+    command = ("-m", "biasboard", "build", "own_questions", "--source", "mbbq", "--input", path)
+    unsaid = commands.run(*command, cwd=tmp_path, status=1)
+    assert "error: --source mbbq: its languages are nl, es, tr; say which with --language" in unsaid.stderr
+    commands.run(*command, "--language", "nl", cwd=tmp_path, status=0)
+    manifest = read_manifest(tmp_path / "out/datasets/mbbq-nl")
+    assert (manifest.name, manifest.language, manifest.licence) == ("mbbq-nl", "nl", "unknown")
+    assert manifest.publish_refusal is not None
+    assert [one.config for one in manifest.splits] == ["mbbq"]
+    with pytest.raises(ConfigError, match="--source bbq: its languages are en; not nl; give another --source"):
+        language_of("bbq", "nl")
+    assert [language_of(source, None) for source in ("bbq", "kobbq", "csv")] == ["en", "ko", "en"]
+
+
+def test_published_files_have_one_order_and_may_be_given_by_their_folder(tmp_path: Path) -> None:
+    for name, numbers in (("preds_B.jsonl", range(2)), ("preds_A.jsonl", range(2, 4))):
+        lines = [json.dumps(bbq(number, is_ambiguous=False)) for number in numbers]
+        (tmp_path / name).write_text("\n".join(lines), encoding="utf-8")
+    (tmp_path / "notes.jsonl").write_text("no JSON", encoding="utf-8")
+    named = [tmp_path / "preds_B.jsonl", tmp_path / "preds_A.jsonl"]
+    orders = [
+        [item.item_id for item in check(read("bbq-published", paths, []))[0]]
+        for paths in (named, named[::-1], [tmp_path])
+    ]
+    assert orders[0] == orders[1] == orders[2]
+    assert len(orders[0]) == 4
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match=r"no file preds_\*.jsonl in this folder; name the published files"):
+        read("bbq-published", [tmp_path / "empty"], [])
+
+
+def test_two_texts_can_state_a_stereotype_and_contradict_it(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    rows = ("He sang.,She sang.,stereo,sex", "She sang.,He sang.,antistereo,sex", "He sang,She SANG!,stereo,sex")
+    path.write_text("\n".join(["sent_more,sent_less,stereo_antistereo,bias_type", *rows, ""]), encoding="utf-8")
+    items, rejects = check(read("crows-pairs", [path], []))
+    assert [(item.stereotyped, item.condition) for item in items] == [
+        ("He sang.", "stereo"),
+        ("She sang.", "antistereo"),
+    ]
+    assert [(reject.source_row, reject.reason) for reject in rejects] == [("pairs.csv:4", "repeats pairs.csv:2")]
+
+
+@pytest.mark.slow
 def test_published_files_become_datasets(tmp_path: Path) -> None:
     age, dev, pairs = tmp_path / "Age.jsonl", tmp_path / "dev.json", tmp_path / "pairs.csv"
     age.write_text("\n".join(json.dumps(bbq(number, is_ambiguous=number % 2 == 0)) for number in range(8)))
@@ -488,17 +543,17 @@ def test_published_files_become_datasets(tmp_path: Path) -> None:
         ",sent_more,sent_less,stereo_antistereo,bias_type,annotations\n"
         '0,"Nurses, they say, are kind.","Pilots, they say, are kind.",antistereo,profession,[]\n'
     )
-    for source, path, licence, n, n_options, prompt, limit in (
-        ("bbq", age, "CC-BY-4.0", 8, 3, None, "dozens of templates"),
-        ("stereoset", dev, "CC-BY-SA-4.0", 4, 3, "whole-mean-v1", "found many of its texts"),
-        ("crows-pairs", pairs, "CC-BY-SA-4.0", 1, 2, "whole-v1", "found many of its pairs"),
+    for source, path, language, licence, n, n_options, prompt, limit in (
+        ("bbq", age, "en", "CC-BY-4.0", 8, 3, None, "dozens of templates"),
+        ("stereoset", dev, "nl", "CC-BY-SA-4.0", 4, 3, "whole-mean-v1", "found many of its texts"),
+        ("crows-pairs", pairs, "nl", "CC-BY-SA-4.0", 1, 2, "whole-v1", "found many of its pairs"),
     ):
-        given = ("--source", source, "--input", path, "--out", tmp_path / source, "--language", "nl")
+        given = ("--source", source, "--input", path, "--out", tmp_path / source, "--language", language)
         built = commands.run("-m", "biasboard", "build", "own_questions", *given, status=0)
         assert f"questions: {n:,}, with {n_options} options" in built.stdout
         manifest = read_manifest(tmp_path / source)
         assert (manifest.name, manifest.licence, manifest.publish_refusal) == (source, licence, None)
-        assert manifest.language == "nl"
+        assert manifest.language == language
         (*others, item) = read_rows(tmp_path / source / f"data/{source}/test-00000-of-00001.parquet", OwnQuestion)
         assert len(others) == n - 1
         # The dataset is asked as the source's measure is defined, and the card says what its authors did.

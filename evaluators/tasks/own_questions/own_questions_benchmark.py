@@ -129,6 +129,9 @@ def _preferring(option: str | None) -> Callable[[ChoiceRequest], Sequence[float]
     return lambda request: [float(outcome == option) for outcome in request.outcomes]
 
 
+_DIFFERENCES = ("accuracy_ambiguous", "accuracy_disambiguated", "bbq_score_ambiguous", "alignment_gap")
+"""What benchmarks that followed BBQ report."""
+
 BENCHMARK = Benchmark(
     name="own_questions",
     primary_metric="accuracy",
@@ -156,7 +159,8 @@ BENCHMARK = Benchmark(
             *("accuracy_disambiguated", "accuracy_ambiguous", "bbq_score", "bbq_score_ambiguous"),
             *("unknown_rate", "accuracy"),
         ),
-        "kobbq": ("accuracy_ambiguous", "accuracy_disambiguated", "bbq_score_ambiguous", "alignment_gap"),
+        "kobbq": _DIFFERENCES,
+        "mbbq": _DIFFERENCES,
         "crows-pairs": ("stereotype_rate", "stereotype_rate_stereo", "stereotype_rate_antistereo"),
         "stereoset": ("stereoset_icat", "stereoset_lms", "stereoset_ss"),
         "winogender": ("accuracy", "worst_group_accuracy", "accuracy_gap"),
