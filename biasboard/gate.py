@@ -201,6 +201,7 @@ def outcomes(
     benchmarks: Sequence[str],
     *,
     doubts: Mapping[str, str] | None = None,
+    same_as: str | None = None,
 ) -> Iterator[GateOutcome]:
     """Yield what becomes of each gate: limits in their order, missing answers by benchmark, then comparisons.
 
@@ -210,11 +211,12 @@ def outcomes(
         choice: The user's choices.
         benchmarks: The benchmarks that were asked; a gate on one without values does not pass.
         doubts: Why answers of an endpoint may be of several models, by what the user would have to allow.
+        same_as: Name of the model to compare with, if it has the same weights and settings: nothing can be worse.
     """
     told = doubts or {}
     warnings = tuple(why for what, why in told.items() if choice.allows(what))
     refused = [f"{why}; {_REMEDIES[what]}" for what, why in told.items() if not choice.allows(what)]
-    for outcome in _outcomes(summary, limits, choice, benchmarks):
+    for outcome in _outcomes(summary, limits, choice, benchmarks, same_as):
         if refused:
             # Also of a gate that fails for another reason: nobody should have to try once for each.
             reason = "; ".join(filter(None, (outcome.reason, *refused)))
@@ -236,11 +238,17 @@ def _decided_by(outcome: GateOutcome) -> str:
     value = outcome.decided_by or 0.0
     if outcome.compared_with is None:
         return f"decided by {round(value, 4) + 0.0:.4f}"
-    return f"worse by at most {value:.4f}" if round(value, 4) > 0 else f"better by at least {abs(value):.4f}"
+    if round(value, 4) == 0:
+        return "not worse"
+    return f"worse by at most {value:.4f}" if value > 0 else f"better by at least {abs(value):.4f}"
 
 
 def _outcomes(
-    summary: ModelSummary, limits: Sequence[Limit], choice: GateChoice, benchmarks: Sequence[str]
+    summary: ModelSummary,
+    limits: Sequence[Limit],
+    choice: GateChoice,
+    benchmarks: Sequence[str],
+    same_as: str | None,
 ) -> Iterator[GateOutcome]:
     of_name = {benchmark.benchmark: benchmark for benchmark in summary.benchmarks}
     for limit in limits:
@@ -256,12 +264,22 @@ def _outcomes(
         yield _outcome(f"{name}.max_missing={most:g}", name, None, most, share, decided_by, reason)
     for name in benchmarks if choice.max_worse else ():
         own = of_name.get(name)
+        if same_as is not None:
+            least = min(worse_limits(choice).values())
+            outcome = _outcome(_worse_gate(name, same_as, least), name, None, least, 0.0, 0.0, None)
+            same = f"{same_as} has the weights and settings of this model, so that nothing can be worse"
+            yield replace(outcome, compared_with=same_as, warnings=(same,))
+            continue
         for measure, most, value, decided_by, reason in _worse_by(name, own, summary.against or "", choice):
             whose = name if measure is None else f"{name}.{measure}"
-            gate = f"{whose} worse than {summary.against} by at most {most:g}"
+            gate = _worse_gate(whose, summary.against or "", most)
             doubts = () if own is None or own.beats_useless or reason is not None else (_no_skill(own),)
             outcome = _outcome(gate, name, measure, most, value, decided_by, reason)
             yield replace(outcome, compared_with=summary.against, warnings=doubts)
+
+
+def _worse_gate(whose: str, against: str, most: float) -> str:
+    return f"{whose} worse than {against} by at most {most:g}"
 
 
 def _missing(benchmark: BenchmarkSummary | None, choice: GateChoice) -> tuple[float | None, float | None, str | None]:
@@ -375,7 +393,7 @@ def _worse_by(
         elif not benchmark.beats_useless and not choice.allows(_USELESS):
             # Why, the table says, and the same line stands here for each measure.
             value, reason = None, f"the model is not shown to beat a useless predictor; {_LETS_USELESS}"
-        yield measure, most, -difference.lead, value, reason
+        yield measure, most, 0.0 - difference.lead, value, reason
 
 
 def _decided(

@@ -25,6 +25,7 @@ from biasboard.ground.command_line import ANSWERS_KEPT, EXIT_GATE, one_line_erro
 from biasboard.ground.errors import ConfigError, DataError, RunError
 from biasboard.ground.memory import machine_memory
 from biasboard.ground.options import names_in, option, with_options
+from biasboard.ground.plain_text import listed
 from biasboard.ground.progress import note, working
 from builders.description import DATASETS_FOLDER, Builder, BuilderSource, all_builders
 from evaluators.backend import Backend, open_backend, open_outline
@@ -54,6 +55,7 @@ _QUICK_ITEMS = 24
 _ESTIMATED_ITEMS = 64
 """Number of items per config from which ``--dry-run`` estimates."""
 _FILES = "Files"
+_MOST_FOLDERS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +125,9 @@ class Score:
         Its columns are the model, dataset, config, prompt, split, item, the first text that was sent as ``question``,
         cluster, status and reason, the right answer as ``target``, what was read of the answers as ``reading`` (a
         list), the texts of the answers as ``text``, with a line of three dashes between them, the most likely option as
-        ``choice`` (missing where several are) and its ``probability``, and a column ``group_NAME`` for each group.
+        ``choice`` (missing where several are) and its ``probability``, the share of right answers as ``correct``, whose
+        mean is the accuracy (a half where two options are as likely, such as of answers that change with the order of
+        the options), and a column ``group_NAME`` for each group.
         """
         import pandas as pd
 
@@ -160,9 +164,11 @@ class Score:
 
 def _item_row(result: Result, record: Record) -> dict[str, object]:
     reading, signature = record.reading, result.signature
-    likeliest = max(zip(reading.probabilities, reading.outcomes, strict=True), default=None) if reading else None
+    options = [*zip(reading.probabilities, reading.outcomes, strict=True)] if reading else []
+    highest = max((probability for probability, _ in options), default=None)
+    likeliest = [option for probability, option in options if probability == highest]
     # Of options that are equally likely, none is chosen.
-    is_tied = likeliest is not None and reading is not None and [*reading.probabilities].count(likeliest[0]) > 1
+    said = likeliest or (list(reading.answers) if reading else [])
     texts = [exchange.text for exchange in record.exchanges if exchange.text is not None]
     return {
         "model": result.model.id,
@@ -178,8 +184,9 @@ def _item_row(result: Result, record: Record) -> dict[str, object]:
         "target": record.target,
         "reading": None if reading is None else list(reading.answers),
         "text": "\n---\n".join(texts) if texts else None,
-        "choice": None if likeliest is None or is_tied else likeliest[1],
-        "probability": None if likeliest is None else likeliest[0],
+        "choice": likeliest[0] if len(likeliest) == 1 else None,
+        "probability": highest,
+        "correct": None if record.target is None or not said else said.count(record.target) / len(said),
         **{f"group_{name}": value for name, value in record.groups.items()},
     }
 
@@ -268,19 +275,32 @@ def score_model(model: str, choice: ScoreChoice, options: BackendOptions, gates:
     check_asked(limits, gates, _benchmarks(choice), asked)
     if asked and not gates.allows(EARLIER):
         _check_new(planned, choice)
-    if choice.against is not None and (why_not := _why_not_comparable(planned, choice)) is not None:
-        if gates.max_worse:
-            raise ConfigError(why_not)
-        note(f"warning: {why_not}")
-    finished = tuple(
-        planned.ask(root=choice.out, scorers=scorers_of((plan.task for plan in planned.plans), None), together=True)
-    )
+    compared = _Compared(None, is_same=False) if choice.against is None else _compared(planned, choice)
+    if compared.why_not is not None:
+        if gates.max_worse and not compared.is_same:
+            raise ConfigError(compared.why_not)
+        note(f"warning: {compared.why_not}")
+    if (split := _split_name(planned, choice)) is not None:
+        note(f"warning: {split}")
+    try:
+        asking = planned.ask(
+            root=choice.out, scorers=scorers_of((plan.task for plan in planned.plans), None), together=True
+        )
+        finished = tuple(asking)
+    except (RunError, KeyboardInterrupt):
+        if asked and planned.backend.is_remote and not gates.allows(EARLIER):
+            note(
+                "to go on under a gate, add --allow earlier to the same command if the endpoint still serves this "
+                "model, or give a new --name and ask all again"
+            )
+        raise
     named: dict[str, list[str]] = {}
     for limit in limits:
         named.setdefault(limit.benchmark, []).append(limit.measure)
     report = _report(choice, planned.backend, finished, named)
     doubts = _doubts(planned.backend, finished)
-    decided = tuple(outcomes(report, limits, gates, [*asked], doubts=doubts))
+    same_as = choice.against if compared.is_same else None
+    decided = tuple(outcomes(report, limits, gates, [*asked], doubts=doubts, same_as=same_as))
     # A gate says so itself.
     notes = [*report.notes, *planned.notes, *(() if decided else doubts.values())]
     report = replace(
@@ -428,8 +448,33 @@ def _against(choice: ScoreChoice) -> str | None:
     return known_model("--against", choice.against, own)
 
 
-def _why_not_comparable(planned: Plans, choice: ScoreChoice) -> str | None:
-    """Return why no plan asks what the model to compare with was asked; None if one does, of the same items."""
+def _split_name(planned: Plans, choice: ScoreChoice) -> str | None:
+    """Return that other models have runs under this name, and in which folders; None if none has."""
+    own, others = planned.backend.model, list[Path]()
+    for run in sorted(choice.out.glob(f"*/{own.id.replace('/', '__')}/*")):
+        result = _result_in(run)
+        if result is not None and result.model.identity_sha256 != own.identity_sha256:
+            others.append(run)
+    if not others:
+        return None
+    folders = listed([*map(str, others)], most=_MOST_FOLDERS)
+    return (
+        f"under the name {own.id} there are runs of other weights, settings or addresses, so that neither a card nor "
+        f"--against can tell which model is meant: stop, and give another --name, or remove {folders}"
+    )
+
+
+class _Compared(NamedTuple):
+    """Whether a model can be compared with another."""
+
+    why_not: str | None
+    """Why it cannot; None if it can."""
+    is_same: bool
+    """True if both are the same weights and settings."""
+
+
+def _compared(planned: Plans, choice: ScoreChoice) -> _Compared:
+    """Return whether a plan asks what the model to compare with was asked, of the same items."""
     against, own = _against(choice) or "", dict.fromkeys(plan.prompt.id for plan in planned.plans)
     theirs, found = set[str](), dict[str, set[str]]()
     with _results(choice) as roots:
@@ -441,30 +486,32 @@ def _why_not_comparable(planned: Plans, choice: ScoreChoice) -> str | None:
                     if result is not None and result.signature_sha256 == signature.sha256():
                         found.setdefault(root.origin, set()).add(result.model.identity_sha256)
     if not planned.backend.is_remote and any(planned.backend.model.identity_sha256 in of for of in found.values()):
-        return (
-            f"--against {choice.against}: has the same weights and settings, by their hashes, so that nothing can be "
-            "worse; name an earlier release, or leave out --against and --max-worse"
-        )
+        same = f"--against {choice.against}: has the same weights and settings, by their hashes: nothing can be worse"
+        return _Compared(same, is_same=True)
     if found:
         # Of accepted ones, the first counts.
         several = [] if "accepted" in found else next(iter(found.values()))
         if len(several) < 2:
-            return None
-        return (
+            return _Compared(None, is_same=False)
+        return _not_comparable(
             f"--against {choice.against}: {len(several)} models of other weights or settings are stored as {against} "
             f"in {choice.out}; score each release with a --name of its own, or remove the runs of one"
         )
     if shared := sorted(theirs & own.keys()):
         remedy = "leave out --quick" if choice.quick else f"score {against} again"
-        return (
+        return _not_comparable(
             f"--against {choice.against}: with {', '.join(shared)} it answered other items or versions than this model "
             f"is asked here, so that they cannot be compared; {remedy}"
         )
     was = f"was asked with {', '.join(sorted(theirs))}" if theirs else "was not asked on these versions of the datasets"
-    return (
+    return _not_comparable(
         f"--against {choice.against}: {was}, and this model would be with {', '.join(own)}, so that they cannot be "
         f"compared; score {against} with --prompt {' --prompt '.join(own)} first, if it can be asked so"
     )
+
+
+def _not_comparable(why_not: str) -> _Compared:
+    return _Compared(why_not, is_same=False)
 
 
 def _result_in(run: Path) -> Result | None:

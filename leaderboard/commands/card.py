@@ -69,8 +69,9 @@ def card(
         alike = {each.identity_sha256 for each in nearest if label_of(each) == label_of(chosen)}
         if len(alike) > 1:
             raise ConfigError(
-                f"{len(alike)} models of other weights, settings or addresses are stored as {chosen.id}; score each "
-                "with a --name of its own, or give a folder with the runs of one"
+                f"{len(alike)} models of other weights, settings or addresses are stored as {chosen.id}, in "
+                f"{listed(sorted({entry.place for entry in own}), most=8)}; score each with a --name of its own, or "
+                "give a folder with the runs of one"
             )
         summary = summarise(board, chosen, against=against)
         runs_of = [

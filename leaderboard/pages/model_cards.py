@@ -18,6 +18,7 @@ from leaderboard.model_facts import display_name
 from leaderboard.pages.badges import summary_badge
 from leaderboard.pages.markup import source_markdown
 from leaderboard.pages.summary_forms import (
+    AT_WORST_WORDS,
     conditions,
     groups_apart,
     interval_of,
@@ -25,6 +26,7 @@ from leaderboard.pages.summary_forms import (
     markdown,
     missing_text,
     placing_text,
+    shows_worst,
 )
 from leaderboard.pages.table_files import bibtex_of
 from schemas.documents.model_summary import ComparedAs, MeasureValue, ModelSummary
@@ -152,6 +154,8 @@ def _limits(summary: ModelSummary) -> Iterator[str]:
             yield source_markdown(f"{benchmark.heading}: {missing}; a difference counts with these at their worst.")
         if benchmark.is_other_below:
             yield source_markdown(f"{benchmark.heading}: {other} is not shown to do better than a useless predictor.")
+    if shows_worst(summary):
+        yield f"*Missing at worst* is {AT_WORST_WORDS}; it has no interval of its own."
     yield "Unless the card of a dataset says otherwise, no person has validated its items."
     yield (
         "Brackets are 95 % intervals over the items; those of differences are widened for the number of measures. They "

@@ -315,6 +315,7 @@ def _measure(column: ProfileColumn, identity: str, other: str | None) -> Measure
         value=metric.value,
         reason=metric.reason,
         interval=metric.interval,
+        interval_reason=None if metric.value is None else metric.interval_reason,
         at_worst=_at_worst(column.rows[identity], metric),
         n=metric.n,
         unit=metric.unit,

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple
 from functools import partial
 from itertools import islice
-from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from leaderboard.model_facts import display_name
@@ -26,6 +25,7 @@ depend on each other, which the test does not know."""
 _HEADINGS = ("value", "95 % interval", "ideal", "useless predictor")
 _AT_WORST = "missing at worst"
 """Heading of values with all missing answers at their worst, shown where that is another value."""
+AT_WORST_WORDS = "the value if each item without a score counted as badly as it can"
 _ID = "id of the measure"
 """What options such as ``--fail-under`` take."""
 
@@ -50,12 +50,19 @@ def summary_lines(summary: ModelSummary) -> Iterator[str]:
     for benchmark in summary.benchmarks:
         yield f"{benchmark.heading} ({conditions(benchmark)}): {placing_text(benchmark)}"
         yield from (next(lines) for _ in benchmark.measures)
+        without: dict[str, list[str]] = {}
+        for measure in benchmark.measures:
+            if measure.interval_reason is not None:
+                without.setdefault(measure.interval_reason, []).append(measure.label)
+        yield from (f"  no interval of {' and '.join(labels)}: {reason}" for reason, labels in without.items())
         if benchmark.why_below is not None and benchmark.why_below not in placing_text(benchmark):
             yield f"  not shown to beat a useless predictor: {benchmark.why_below}"
         if benchmark.why_not_compared is not None:
             yield f"  not compared: {benchmark.why_not_compared}"
         if benchmark.n_missing:
             yield f"  {missing_text(benchmark)}"
+    if shows_worst(summary):
+        yield f"{_AT_WORST}: {AT_WORST_WORDS}"
     yield from summary.notes
 
 
@@ -103,8 +110,8 @@ def groups_apart(groups: Sequence[MissingOfGroup]) -> list[MissingOfGroup]:
         looks = [[one] for one in of_kind] + [strata for strata in values.values() if len(strata) > 1]
         most = _BY_CHANCE / len(kinds) / len(looks)
         apart += [(chance, _together(look)) for look in looks if (chance := _chance(look, of_kind)) < most]
-    # Of looks alike, the first is that of one config.
-    return [one for _, one in sorted(apart, key=itemgetter(0))]
+    # Where both chances are too small to be told apart, that of all configs lacks more; alike, the first is of one.
+    return [one for _, one in sorted(apart, key=lambda look: (look[0], -look[1].n_missing))]
 
 
 def _together(strata: Sequence[MissingOfGroup]) -> MissingOfGroup:
@@ -158,7 +165,7 @@ def _measures(summary: ModelSummary) -> Iterator[tuple[BenchmarkSummary, Measure
 
 def _headings(summary: ModelSummary) -> tuple[str, ...]:
     value, interval, *more = _HEADINGS
-    headings = (value, interval, *([_AT_WORST] if _shows_worst(summary) else []), *more)
+    headings = (value, interval, *([_AT_WORST] if shows_worst(summary) else []), *more)
     if not _is_compared(summary):
         return headings
     return *headings, display_name(summary.against or ""), "nearer to the ideal by"
@@ -168,7 +175,8 @@ def _is_compared(summary: ModelSummary) -> bool:
     return summary.against is not None and any(measure.difference is not None for _, measure in _measures(summary))
 
 
-def _shows_worst(summary: ModelSummary) -> bool:
+def shows_worst(summary: ModelSummary) -> bool:
+    """Return True if missing answers could change a value."""
     return any(measure.value is not None and measure.at_worst != measure.value for _, measure in _measures(summary))
 
 
@@ -181,7 +189,7 @@ def _row(summary: ModelSummary, benchmark: BenchmarkSummary, measure: MeasureVal
         measure.label,
         number_of(measure, measure.value),
         interval_of(measure),
-        *([_worst_of(measure)] if _shows_worst(summary) else []),
+        *([_worst_of(measure)] if shows_worst(summary) else []),
         "" if measure.ideal is None else f"{measure.ideal:g}",
         "" if useless is None else f"{number_of(measure, useless.value)} {useless.name}",
     )

@@ -68,6 +68,8 @@ class MeasureValue(Document):
     reason: Text | None
     """Why there is no value; None if there is one."""
     interval: Interval | None
+    interval_reason: Text | None
+    """Why there is no interval; None if there is one, or no value."""
     at_worst: float | None
     """The value with all missing answers at their worst; None without a value, or if there is no bound."""
     n: Count

@@ -24,6 +24,7 @@ from schemas.documents.result import Interval
 
 BENCHMARK, MEASURE = "synthbias", "worst_group_accuracy"
 KNOWN = MeasureValue(
+    interval_reason=None,
     name=MEASURE,
     label="Worst-group accuracy",
     sentence="The accuracy of the worst group.",
@@ -185,6 +186,16 @@ def test_few_answers_decide_only_if_they_may_and_never_if_all_are_alike() -> Non
     assert "because no cluster of these few items changes it" in str(found.reason)
     (warning,) = decided(alike, 0.7).warnings
     assert "no interval, because no cluster of items changes it" in warning
+
+
+def test_the_same_weights_cannot_be_worse_and_the_other_gates_are_decided() -> None:
+    choice = GateChoice(max_worse=("0.05", "ucerf=0.1"), max_missing=0.1)
+    decided = outcomes(summary_of(OF_BENCHMARK), [], choice, [BENCHMARK], same_as="acme/last")
+    missing, same = decided
+    assert missing.passed
+    assert (same.passed, same.decided_by, same.compared_with) == (True, 0.0, "acme/last")
+    assert same.warnings == ("acme/last has the weights and settings of this model, so that nothing can be worse",)
+    assert next(iter(outcome_lines([same]))).endswith("worse than acme/last by at most 0.05: passed: not worse")
 
 
 def test_groups_are_named_that_lack_more_than_the_others_of_their_config() -> None:

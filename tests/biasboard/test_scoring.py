@@ -127,6 +127,10 @@ def test_a_chat_is_asked_in_words_and_a_model_that_is_compared_with_it_is_asked_
     apart = run(*other, "--prompt", "intrinsic-v1", "--max-worse", "0.1", status=EXIT_ERROR).stderr
     assert "was asked with mcq2-generate-v1, and this model would be with intrinsic-v1, so that they cannot" in apart
     assert len([*(tmp_path / "runs").rglob("result.json")]) == n_runs
+    named = [word if word != "acme/tiny" else "acme/chat" for word in other[:-2]]
+    split = run(*named, status=None).stderr
+    assert "warning: under the name acme/chat there are runs of other weights, settings or addresses" in split
+    assert str(tmp_path / "runs" / f"{BENCHMARK}@") in split
 
 
 @pytest.mark.slow
@@ -169,7 +173,7 @@ def test_a_local_model_is_scored_with_what_fits_and_limits_are_kept(
     assert set(table["why_unranked"]) == {of_benchmark.why_unranked}
     assert len(items) == sum(result.counts.items for result in results)
     rows = items[items["config"] == "type2"]
-    assert (rows["choice"] == rows["target"]).mean() == pytest.approx(known["type2", "accuracy"].value)
+    assert rows["correct"].mean() == pytest.approx(known["type2", "accuracy"].value)
     card, *others = scored.card(tmp_path / "cards")
     assert card == tmp_path / "cards" / "acme__tiny" / "card.md"
     assert "**Only some items were asked" in card.read_text(encoding="utf-8")
