@@ -15,6 +15,7 @@ from biasboard.ground.memory import machine_memory
 from biasboard.ground.plain_text import printable
 from biasboard.ground.progress import note, steps
 from leaderboard.benchmark_pages import check_plug_ins
+from leaderboard.commands.comparable_results import known_benchmarks, of_benchmarks
 from leaderboard.commands.shared_options import DATASETS, AcceptedResults, DatasetsFolder, Fresh, KeysFolder
 from leaderboard.pages import publishing
 from leaderboard.pages.dataset_views import BuiltDataset, built_datasets, kept_keys
@@ -51,6 +52,10 @@ def build(
         Path | None,
         typer.Option(help=f"Folder of the finished site. Default: _build in --site, or {DEFAULT_SITE} without it."),
     ] = None,
+    benchmarks: Annotated[
+        str | None,
+        typer.Option(help="Benchmarks, separated by commas, whose results are checked and shown. Default: all."),
+    ] = None,
     skip_invalid: Annotated[
         bool,
         typer.Option(
@@ -78,7 +83,7 @@ def build(
             memory,
             target,
             {"results": folder, "runs": runs, "datasets": datasets, "keys": keys, "site": site},
-            {"skip_invalid": skip_invalid, "date": publishing.build_date()},
+            {"skip_invalid": skip_invalid, "benchmarks": benchmarks or "", "date": publishing.build_date()},
         )
         if (built := last.board) is not None:
             _print(built)
@@ -89,6 +94,7 @@ def build(
                 book,
                 memory,
                 progress=partial(step, "recomputing results"),
+                keep=None if benchmarks is None else of_benchmarks(known_benchmarks(benchmarks)),
             )
         # Runs of the user's, as of a prompt that has changed, are only told.
         unsound = [result for result in loaded.left_out if result.origin == "accepted" and not skip_invalid]

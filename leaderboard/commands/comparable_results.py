@@ -9,8 +9,10 @@ from pathlib import Path
 
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.memory import Memory
+from biasboard.ground.options import names_in
 from biasboard.ground.plain_text import listed, printable
 from biasboard.ground.progress import note, steps
+from leaderboard.benchmark_pages import pages_of_benchmarks
 from leaderboard.ranking.boards import Board, assemble
 from leaderboard.verify.baselines import with_baselines
 from leaderboard.verify.entries import Entry, Root
@@ -111,6 +113,25 @@ def load_comparable(
 
 def paper_board(roots: Sequence[Root], keys: KeyBook, memory: Memory, benchmarks: Sequence[str]) -> Board:
     """Verify the results of some benchmarks and rank them; those that are left out are named."""
+    found = _loaded(roots, keys, memory, _EACH_ONCE, of_benchmarks(benchmarks))
+    with steps("comparing with the board"):
+        return assemble(found)
+
+
+def known_benchmarks(text: str) -> tuple[str, ...]:
+    """Return the benchmarks that ``--benchmarks`` names.
+
+    Raises:
+        ConfigError: it names none, or one that there is not.
+    """
+    named, have = tuple(filter(None, names_in(text))), [pages.name for pages in pages_of_benchmarks()]
+    if unknown := [name for name in named or (text,) if name not in have]:
+        raise ConfigError(f"--benchmarks {unknown[0]}: no such benchmark; have: {', '.join(have)}")
+    return named
+
+
+def of_benchmarks(benchmarks: Sequence[str]) -> Callable[[Root, str], bool]:
+    """Return the function that is True for folders of results of some benchmarks."""
 
     def keep(root: Root, place: str) -> bool:
         try:
@@ -119,9 +140,7 @@ def paper_board(roots: Sequence[Root], keys: KeyBook, memory: Memory, benchmarks
             # Loading it says what is wrong with it.
             return True
 
-    found = _loaded(roots, keys, memory, _EACH_ONCE, keep)
-    with steps("comparing with the board"):
-        return assemble(found)
+    return keep
 
 
 def _loaded(

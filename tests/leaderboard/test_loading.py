@@ -13,12 +13,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from biasboard.ground import strict_json
+from biasboard.ground.errors import ConfigError
 from biasboard.ground.files import sha256_file
 from evaluators.runs.measure.measuring import compute_metrics
+from leaderboard.commands.comparable_results import known_benchmarks, of_benchmarks
 from leaderboard.verify.entries import Root
 from leaderboard.verify.verification import differences, earlier_metrics
 from schemas.documents.record import Record
 from schemas.documents.result import Metric
+from schemas.folders.run_folder import read_result
 from tests.leaderboard.made_keys import load_known
 from tests.leaderboard.synthetic import (
     TASK,
@@ -49,6 +52,19 @@ def reason(root: Path) -> str:
     (left_out,) = loaded.left_out
     assert "\n" not in left_out.reason
     return left_out.reason
+
+
+def test_results_of_some_benchmarks_can_be_chosen(written: Path, tmp_path: Path) -> None:
+    place = written.parent.relative_to(tmp_path).as_posix()
+    root, benchmark = Root(tmp_path, "local"), read_result(written.parent).signature.benchmark
+    assert of_benchmarks(known_benchmarks(f"{benchmark}, gifi"))(root, place)
+    assert not of_benchmarks(known_benchmarks("gifi"))(root, place)
+    # What cannot be read is told, whatever it is of.
+    written.write_text("{", encoding="utf-8")
+    assert of_benchmarks(("gifi",))(root, place)
+    for text, named in (("gifi,synthbis", "synthbis"), (",", ",")):
+        with pytest.raises(ConfigError, match=f"--benchmarks {named}: no such benchmark; have: gifi, "):
+            known_benchmarks(text)
 
 
 def told(change: Callable[[Any], object]) -> Edit:
