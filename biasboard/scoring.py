@@ -125,9 +125,9 @@ class Score:
         Its columns are the model, dataset, config, prompt, split, item, the first text that was sent as ``question``,
         cluster, status and reason, the right answer as ``target``, what was read of the answers as ``reading`` (a
         list), the texts of the answers as ``text``, with a line of three dashes between them, the most likely option as
-        ``choice`` (missing where several are) and its ``probability``, the share of right answers as ``correct``, whose
-        mean is the accuracy (a half where two options are as likely, such as of answers that change with the order of
-        the options), and a column ``group_NAME`` for each group.
+        ``choice`` (missing where several are) and its ``probability``, the share of right answers as ``correct`` (of
+        questions with options its mean is the accuracy: a half where two are as likely, such as of answers that change
+        with the order of the options), and a column ``group_NAME`` for each group.
         """
         import pandas as pd
 
