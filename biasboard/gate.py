@@ -209,7 +209,7 @@ def outcomes(
         summary: What was measured.
         limits: The limits.
         choice: The user's choices.
-        benchmarks: The benchmarks that were asked; a gate on one without values does not pass.
+        benchmarks: The benchmarks that were asked; a limit on one without values does not pass.
         doubts: Why answers of an endpoint may be of several models, by what the user would have to allow.
         same_as: Name of the model to compare with, if it has the same weights and settings: nothing can be worse.
     """

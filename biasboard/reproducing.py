@@ -101,6 +101,8 @@ def reproduce(
         if name not in by_name:
             raise ConfigError(f"--runs {name}: no such run; have: {', '.join(by_name)}")
     runs = [by_name[name] for name in dict.fromkeys(choice.runs or by_name)]
+    if choice.models and all(run.answers is not None for run in runs):
+        raise ConfigError("--models: these runs are of published answers, and nothing is asked; leave it out")
     with redirect_stdout(sys.stderr):
         folders = _built(runs, _inputs(found, choice), choice)
     print(f"{found.title}\n")
@@ -237,8 +239,6 @@ def _ask(
 ) -> None:
     """Ask a model all runs whose datasets are here."""
     asked = [run for run in runs if run.answers is None]
-    if not asked:
-        raise ConfigError("--models: these runs are of published answers, and nothing is asked; leave it out")
     here = [run for run in asked if run.dataset in folders]
     if not here:
         raise ConfigError(f"--models: give --input {asked[0].dataset}=PATH too, {asked[0].input}")

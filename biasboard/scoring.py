@@ -125,8 +125,8 @@ class Score:
         Its columns are the model, dataset, config, prompt, split, item, the first text that was sent as ``question``,
         cluster, status and reason, the right answer as ``target``, what was read of the answers as ``reading`` (a
         list), the texts of the answers as ``text``, with a line of three dashes between them, the most likely option as
-        ``choice`` (missing where several are) and its ``probability``, the share of right answers as ``correct`` (of
-        questions with options its mean is the accuracy: a half where two are as likely, such as of answers that change
+        ``choice`` (missing where several are) and its ``probability``, and for questions with options whether it is
+        right as ``correct``, whose mean is the accuracy (a half where two are as likely, such as of answers that change
         with the order of the options), and a column ``group_NAME`` for each group.
         """
         import pandas as pd
@@ -164,11 +164,12 @@ class Score:
 
 def _item_row(result: Result, record: Record) -> dict[str, object]:
     reading, signature = record.reading, result.signature
+    # Imported here, because planning needs none of it.
+    from evaluators.statistics.option_scores import TIE_TOLERANCE
+
     options = [*zip(reading.probabilities, reading.outcomes, strict=True)] if reading else []
     highest = max((probability for probability, _ in options), default=None)
-    likeliest = [option for probability, option in options if probability == highest]
-    # Of options that are equally likely, none is chosen.
-    said = likeliest or (list(reading.answers) if reading else [])
+    likeliest = [option for probability, option in options if highest and probability >= highest - TIE_TOLERANCE]
     texts = [exchange.text for exchange in record.exchanges if exchange.text is not None]
     return {
         "model": result.model.id,
@@ -186,7 +187,7 @@ def _item_row(result: Result, record: Record) -> dict[str, object]:
         "text": "\n---\n".join(texts) if texts else None,
         "choice": likeliest[0] if len(likeliest) == 1 else None,
         "probability": highest,
-        "correct": None if record.target is None or not said else said.count(record.target) / len(said),
+        "correct": likeliest.count(record.target) / len(likeliest) if likeliest and record.target else None,
         **{f"group_{name}": value for name, value in record.groups.items()},
     }
 
@@ -299,7 +300,7 @@ def score_model(model: str, choice: ScoreChoice, options: BackendOptions, gates:
         named.setdefault(limit.benchmark, []).append(limit.measure)
     report = _report(choice, planned.backend, finished, named)
     doubts = _doubts(planned.backend, finished)
-    same_as = choice.against if compared.is_same else None
+    same_as = _against(choice) if compared.is_same else None
     decided = tuple(outcomes(report, limits, gates, [*asked], doubts=doubts, same_as=same_as))
     # A gate says so itself.
     notes = [*report.notes, *planned.notes, *(() if decided else doubts.values())]
@@ -450,11 +451,15 @@ def _against(choice: ScoreChoice) -> str | None:
 
 def _split_name(planned: Plans, choice: ScoreChoice) -> str | None:
     """Return that other models have runs under this name, and in which folders; None if none has."""
+    # Imported here, because planning needs none of it.
+    from leaderboard.verify.entries import label_of
+
     own, others = planned.backend.model, list[Path]()
     for run in sorted(choice.out.glob(f"*/{own.id.replace('/', '__')}/*")):
         result = _result_in(run)
-        if result is not None and result.model.identity_sha256 != own.identity_sha256:
-            others.append(run)
+        # Those of another revision or precision are told apart by it.
+        if result is not None and label_of(result.model) == label_of(own):
+            others += [run] if result.model.identity_sha256 != own.identity_sha256 else []
     if not others:
         return None
     folders = listed([*map(str, others)], most=_MOST_FOLDERS)
@@ -485,7 +490,8 @@ def _compared(planned: Plans, choice: ScoreChoice) -> _Compared:
                 for result in map(_result_in, runs_of_prompt(root.folder, signature, against, config)):
                     if result is not None and result.signature_sha256 == signature.sha256():
                         found.setdefault(root.origin, set()).add(result.model.identity_sha256)
-    if not planned.backend.is_remote and any(planned.backend.model.identity_sha256 in of for of in found.values()):
+    own_identity = planned.backend.model.identity_sha256
+    if not planned.backend.is_remote and set[str]().union(*found.values()) == {own_identity}:
         same = f"--against {choice.against}: has the same weights and settings, by their hashes: nothing can be worse"
         return _Compared(same, is_same=True)
     if found:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,9 +35,7 @@ from schemas.items.own_prompt import OwnPrompt
 _CONFIG = "prompts"
 _MOST = 100_000
 """Largest number of prompts that templates may make."""
-_ENOUGH_DESCRIPTIONS = 4
-"""Four and four descriptions can be chosen in 70 ways, of which 2 have the largest gap: a p-value of .03. Of three and
-three, it is at least .1."""
+_LARGEST_P = 0.05
 _SLOT = re.compile(r"\{([A-Za-z][A-Za-z0-9_]*)\}")
 FORM = Form(
     columns={
@@ -295,14 +294,20 @@ def few_descriptions_line(items: Sequence[OwnPrompt]) -> str | None:
     of_groups: dict[str, set[str | None]] = {}
     for item in items:
         of_groups.setdefault(item.group, set()).add(item.description)
-    group, fewest = min(((group, len(texts)) for group, texts in of_groups.items()), key=lambda one: one[1])
-    if None in set().union(*of_groups.values()) or fewest >= _ENOUGH_DESCRIPTIONS:
+    if None in set().union(*of_groups.values()):
         return None
-    shown = printable(group, most=40)
-    told = "one description stands" if fewest == 1 else f"{fewest} descriptions stand"
-    if all(len(texts) == 1 for texts in of_groups.values()):
-        return f"warning: {told} for each group: p-values will tell these words apart; for the groups, list more words"
-    return f"warning: {told} for '{shown}': with less than {_ENOUGH_DESCRIPTIONS}, a gap can hardly be told from chance"
+    sizes = [len(texts) for texts in of_groups.values()]
+    if max(sizes) == 1:
+        return (
+            "warning: one description stands for each group: p-values will tell these words apart; for the groups, "
+            "list more words"
+        )
+    # Of four and four descriptions, 70 choices make two groups, and 2 of these have the largest gap.
+    n_choices = math.factorial(sum(sizes)) // math.prod(map(math.factorial, sizes))
+    least = min(1.0, math.factorial(len(sizes)) / n_choices)
+    if least <= _LARGEST_P:
+        return None
+    return f"warning: with so few descriptions of the groups, no p-value is below {least:.2f}; list more words"
 
 
 def mixed_line(items: Sequence[OwnPrompt]) -> str | None:

@@ -83,7 +83,7 @@ def build(
         known = BUILDER.source(source.value)
         check_input(known, paths[0] if paths else None)
         is_own = source == _OWN
-        language = questions.language_of(known.name, language)
+        language = questions.language_of(known.name, language, paths)
         usual = known.dataset if len(settings()[known.name].get("languages", ())) < 2 else f"{known.dataset}-{language}"
         called = own_name(usual if name is None and not is_own else name, paths[0], "questions")
         folder = target_folder(out, DATASETS_FOLDER / called, overwrite=overwrite)

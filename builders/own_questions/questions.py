@@ -109,11 +109,11 @@ def _files(paths: Sequence[Path], pattern: str | None) -> list[Path]:
     return sorted(found, key=lambda path: path.name)
 
 
-def language_of(source: str, given: str | None) -> str:
-    """Return the language of a source's questions, given that of the user.
+def language_of(source: str, given: str | None, paths: Sequence[Path] = ()) -> str:
+    """Return the language of a source's questions, given that of the user and the files.
 
     Raises:
-        ConfigError: the source has others, or several of which none is given.
+        ConfigError: the source has others, or several of which none is given, or a file is of another by its name.
     """
     of_source = settings()[source]
     languages = of_source.get("languages")
@@ -122,8 +122,12 @@ def language_of(source: str, given: str | None) -> str:
     if given is None and len(languages) == 1:
         return str(languages[0])
     if given is None or given not in languages:
-        wrong = "say which with --language" if given is None else f"not {given}; give another --source"
+        wrong = "say which with --language" if given is None else f"not {given}; give one of them, or another --source"
         raise ConfigError(f"--source {source}: its languages are {', '.join(languages)}; {wrong}")
+    for path in paths:
+        ending = path.stem.rpartition("_")[2]
+        if len(languages) > 1 and len(ending) == len(given) and ending != given:
+            raise ConfigError(f"--input {path}: is of {ending} by its name, and --language is {given}; correct one")
     return given
 
 
@@ -206,6 +210,7 @@ def draft(
         raise ConfigError(
             f"--input: no question with options in {n:,} row{'s' * (n != 1)}; the first, {first.source_row}: {reason}"
         )
+    of_tables = () if source in _READERS and roles is None else (BROKEN_ROW,)
     return Draft(
         name=name,
         benchmark="own_questions",
@@ -217,14 +222,15 @@ def draft(
             "licence": licence,
             **({} if roles is None else {"roles": roles.table.name}),
         },
-        sources=tuple(table.source(licence) for table in (*tables, *([] if roles is None else [roles.table]))),
+        # The roles are the user's, whatever the licence of the questions.
+        sources=(*(table.source(licence) for table in tables), *(() if roles is None else (roles.table.source(None),))),
         licence=licence or UNKNOWN,
         publish_refusal=publish_refusal(licence, "questions"),
         human_validated=of_source["human_validated"],
         prompt=of_source.get("prompt"),
         splits=(DraftSplit(config=of_source["config"], split="test", item_shape="own_question", items=items),),
         rejects=(*rejects, *(() if roles is None else roles.table.rejects)),
-        reject_rules=(*(published_json.RULES if source in _READERS else (BROKEN_ROW,)), *RULES),
+        reject_rules=(*(published_json.RULES if source in _READERS else ()), *of_tables, *RULES),
         flag_rules=(_NAMED,) if any(item.flags for item in items) else (),
         card=replace(
             _card(tables, items, licence, of_source),
@@ -288,6 +294,7 @@ def neutral_option(tables: Sequence[OwnTable]) -> str | None:
         return None
     spelt = [{option.casefold(): option for option in options_of(values)} for values in rows]
     common = set.intersection(*map(set, spelt)) if spelt else set()
+    common -= {values.get(side, "").casefold() for values in rows for side in ("stereotyped", "antistereotyped")}
     return spelt[0][common.pop()] if len(common) == 1 else None
 
 

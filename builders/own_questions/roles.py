@@ -38,7 +38,7 @@ class Roles:
         groups: dict[str, str] = {}
         for row in self.table.rows:
             role, group = row.values.get("role", "").casefold(), row.values.get("group", "")
-            if role and group and groups.setdefault(role, group) != group:
+            if role and group and groups.setdefault(role, group).casefold() != group.casefold():
                 shown = printable(role, most=40)
                 both = f"{groups[role]} and for {group}"
                 raise ConfigError(f"--roles {path.name}: '{shown}' is taken for {both}; keep one")
@@ -53,13 +53,15 @@ class Roles:
         """Return tables whose rows name the stereotyped and the antistereotyped option, where the roles tell them.
 
         The stereotyped option is the one with a role taken for the item's group, the antistereotyped one that with a
-        role taken for another. Rows that name a side, or whose group no role is taken for, stay as they are.
+        role taken for another; where one is found and a single other option could be the other side, it is that. Rows
+        that name a side, or whose group no role is taken for, stay as they are.
 
         Raises:
             ConfigError: no role is taken for a group of the items.
         """
         known = {group.casefold() for group in self._groups.values()}
-        groups = dict.fromkeys(group for table in tables for row in table.rows if (group := row.values.get("group")))
+        rows = [row for table in tables for row in table.rows]
+        groups = dict.fromkeys(group for row in rows if (group := row.values.get("group")))
         if not any(group.casefold() in known for group in groups):
             of_roles = listed(sorted({*self._groups.values()}), most=_MOST_NAMED)
             of_items = listed([printable(group, most=40) for group in groups], most=_MOST_NAMED) or "none"
@@ -67,20 +69,31 @@ class Roles:
                 f"--roles {self.table.name}: roles are taken for {of_roles}, and the groups of the items are "
                 f"{of_items}; name groups alike in both files"
             )
-        return [table._replace(rows=tuple(self._row(row, known, options_of) for row in table.rows)) for table in tables]
+        # An option such as "Unknown" that stands in all rows is no person.
+        common = set.intersection(*({option.casefold() for option in options_of(row.values)} for row in rows))
+        nobody = {option for option in common if not self._named.search(option)}
+        return [
+            table._replace(rows=tuple(self._row(row, known, nobody, options_of) for row in table.rows))
+            for table in tables
+        ]
 
-    def _row(self, row: OwnRow, known: set[str], options_of: OptionsOf) -> OwnRow:
+    def _row(self, row: OwnRow, known: set[str], nobody: set[str], options_of: OptionsOf) -> OwnRow:
         group = row.values.get("group", "").casefold()
         if group not in known or row.values.get("stereotyped") or row.values.get("antistereotyped"):
             return row
+        options, neutral = options_of(row.values), row.values.get("neutral", "").casefold().strip("().")
+        letters = {chr(ord("a") + number): option for number, option in enumerate(options)}
+        left = {*nobody, neutral, letters.get(neutral, "").casefold()}
+        people = [option for option in options if option.casefold() not in left]
         sides: dict[bool, list[str]] = {True: [], False: []}
-        for option in options_of(row.values):
+        for option in people:
             taken_for = {self._groups[role].casefold() for role in self._named.findall(option.casefold())}
             if len(taken_for) == 1:
                 sides[group in taken_for].append(option)
-        found = {
-            name: of_side[0]
-            for name, of_side in (("stereotyped", sides[True]), ("antistereotyped", sides[False]))
-            if len(of_side) == 1
-        }
+        for side, other in (sides[True], sides[False]), (sides[False], sides[True]):
+            if len(side) == 1 and not other and len(people) == 2:
+                other += [option for option in people if option not in side]
+        if not len(sides[True]) == len(sides[False]) == 1:
+            return row
+        found = {"stereotyped": sides[True][0], "antistereotyped": sides[False][0]}
         return row._replace(values={**row.values, **found})

@@ -76,6 +76,7 @@ def build(
     publishing.check_target(target)
     handwritten = publishing.handwritten_pages(site)
     settings = publishing.site_settings(site)
+    chosen = None if benchmarks is None else known_benchmarks(benchmarks)
     memory = machine_memory(is_fresh=fresh)
     book = open_book(keys, datasets)
     with accepted_results(results) as folder:
@@ -83,7 +84,7 @@ def build(
             memory,
             target,
             {"results": folder, "runs": runs, "datasets": datasets, "keys": keys, "site": site},
-            {"skip_invalid": skip_invalid, "benchmarks": benchmarks or "", "date": publishing.build_date()},
+            {"skip_invalid": skip_invalid, "benchmarks": list(chosen or ()), "date": publishing.build_date()},
         )
         if (built := last.board) is not None:
             _print(built)
@@ -94,7 +95,7 @@ def build(
                 book,
                 memory,
                 progress=partial(step, "recomputing results"),
-                keep=None if benchmarks is None else of_benchmarks(known_benchmarks(benchmarks)),
+                keep=None if chosen is None else of_benchmarks(chosen),
             )
         # Runs of the user's, as of a prompt that has changed, are only told.
         unsound = [result for result in loaded.left_out if result.origin == "accepted" and not skip_invalid]
@@ -109,8 +110,9 @@ def build(
         if not loaded.entries:
             for result in loaded.left_out:
                 note(f"left out: {printable(result.reason, most=_MOST)}")
+            of = "" if chosen is None else f" of {', '.join(chosen)}"
             raise DataError(
-                f"no valid result in {results or folder} or {runs}; make one first, for example: "
+                f"no valid result{of} in {results or folder} or {runs}; make one first, for example: "
                 "biasboard run --dataset FOLDER --backend baseline --model all"
             )
         with steps("ranking models") as step:

@@ -8,6 +8,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from biasboard.ground.plain_text import listed
 from leaderboard.model_facts import display_name
 from leaderboard.pages.markup import number, source_markdown
 from leaderboard.pages.table_files import escape, latex_row, latex_table, markdown_table
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
 
 _NONE = "none: "
 _MOST_GROUPS = 3
+_MOST_CONFIGS = 3
 _BY_CHANCE = 0.005
-"""Probability that any group of a model is named that lacks scores by chance alone: small, since items in clusters
+"""Probability that any group of a benchmark is named that lacks scores by chance alone: small, since items in clusters
 depend on each other, which the test does not know."""
 _HEADINGS = ("value", "95 % interval", "ideal", "useless predictor")
 _AT_WORST = "missing at worst"
@@ -115,8 +117,9 @@ def groups_apart(groups: Sequence[MissingOfGroup]) -> list[MissingOfGroup]:
 
 
 def _together(strata: Sequence[MissingOfGroup]) -> MissingOfGroup:
+    configs = [one.config for one in strata]
     return MissingOfGroup(
-        config=" and ".join(one.config for one in strata),
+        config=" and ".join(configs) if len(configs) <= _MOST_CONFIGS else listed(configs, most=_MOST_CONFIGS),
         name=strata[0].name,
         value=strata[0].value,
         n_items=sum(one.n_items for one in strata),

@@ -87,13 +87,20 @@ def test_roles_name_the_sides_of_a_stereotype(tmp_path: Path) -> None:
         "Who sang?,The nurse,The pilot,Unknown,C,,others",
         "Who ran?,The guest,The owner,Unknown,C,,men",
         "Who hid?,The nurse,The worker,Unknown,C,,women",
+        # Of three people, nobody knows which of two would be the other side.
+        "Who fell?,The nurse,The guest,The owner,,,women",
     ) == [
         ("The nurse", "The pilot"),
         ("The pilot", "The nurse"),
         ("The construction worker", "The guest"),
         ("The guest", "The construction worker"),
         ("The pilot", "The nurse"),
-        *[(None, None)] * 3,
+        *[(None, None)] * 4,
+    ]
+    # An option with a role that stands in all rows is not the neutral one.
+    assert sides("Who left?,The nurse,The pilot,,,,women", "Who ate?,The nurse,The guest,,,,men") == [
+        ("The nurse", "The pilot"),
+        ("The guest", "The nurse"),
     ]
     with pytest.raises(ConfigError, match="taken for men, women, and the groups of the items are she; name groups"):
         sides("Who left?,The nurse,The pilot,Unknown,C,,she")
@@ -488,6 +495,19 @@ def test_examples_of_stereoset_have_two_sides_and_an_unrelated_text(tmp_path: Pa
     }
 
 
+def test_a_file_of_roles_is_a_source_of_its_own(tmp_path: Path) -> None:
+    path, roles = tmp_path / "Age.jsonl", tmp_path / "roles.csv"
+    path.write_text("\n".join(json.dumps(bbq(number, is_ambiguous=False)) for number in range(2)), encoding="utf-8")
+    (item, _), _ = check(read("bbq", [path], []))
+    roles.write_text(f"role,group\nbaker,{item.group}\nclerk,x,y\n", encoding="utf-8")
+    given = Roles(roles)
+    made = draft(read("bbq", [path], [], given), source="bbq", name="bbq", licence="MIT", mapped=[], roles=given)
+    assert [(one.name, one.licence) for one in made.sources] == [("Age.jsonl", "MIT"), ("roles.csv", "unknown")]
+    # Its broken rows are told as those of a user's questions are.
+    assert [reject.source_row for reject in made.rejects] == ["roles.csv:3"]
+    assert {reject.rule for reject in made.rejects} <= {rule.name for rule in made.reject_rules}
+
+
 @pytest.mark.slow
 def test_a_translation_has_a_name_a_licence_and_measures_of_its_own(tmp_path: Path) -> None:
     path = tmp_path / "Age_nl.jsonl"
@@ -500,8 +520,10 @@ def test_a_translation_has_a_name_a_licence_and_measures_of_its_own(tmp_path: Pa
     assert (manifest.name, manifest.language, manifest.licence) == ("mbbq-nl", "nl", "unknown")
     assert manifest.publish_refusal is not None
     assert [one.config for one in manifest.splits] == ["mbbq"]
-    with pytest.raises(ConfigError, match="--source bbq: its languages are en; not nl; give another --source"):
+    with pytest.raises(ConfigError, match="--source bbq: its languages are en; not nl; give one of them, or another"):
         language_of("bbq", "nl")
+    with pytest.raises(ConfigError, match=r"Age_es.jsonl: is of es by its name, and --language is nl; correct one"):
+        language_of("mbbq", "nl", [path, tmp_path / "Age_es.jsonl"])
     assert [language_of(source, None) for source in ("bbq", "kobbq", "csv")] == ["en", "ko", "en"]
 
 

@@ -214,6 +214,13 @@ def test_descriptions_keep_their_group_where_several_stand_for_one() -> None:
     table = scored([*(record(people[who], "a", "A text.", description=who) for who in people), *others], {})
     assert len(set(table.exchanged.units.tolist())) == 8
     assert len(set(table.exchanged.blocks.tolist())) == 2
+    # Without sets, descriptions of a category are exchanged.
+    without_sets = [
+        record(group, f"{who}{n}", DECLINED if group == "women" else "A text.", description=f"{who}{n // 2}")
+        for who, group in people.items()
+        for n in range(8)
+    ]
+    assert float(value(metrics.REFUSAL_GAP_P_VALUE, scored(without_sets, {})) or 1) < 0.02
     # Where one description stands for each group, these very words are compared.
     table = table_of({"nun": "women", "monk": "men"}, *"abcdefgh")
     assert table.exchanged.units.tolist() == table.prompt_codes.tolist()

@@ -319,7 +319,8 @@ def test_a_card_is_of_one_model_and_says_whose_answers_it_shows(tmp_path: Path) 
     write_result((tmp_path / "runs" / OF_EVEN).with_name("type1"), other, records)
     write_keys(tmp_path / "keys", tmp_path / "runs")
     refused = run(*asked, status=1).stderr
-    assert "2 models of other weights, settings or addresses are stored as acme/even; score each with a" in refused
+    assert "2 models of other weights, settings or addresses are stored as acme/even, in " in refused
+    assert "; score each with a --name of its own" in refused
     for name, said in (("absent", "no such folder; make some with"), ("cards", "holds no results of a model; make")):
         assert said in run("-m", "biasboard", "card", tmp_path / name, *folders, status=1).stderr
 

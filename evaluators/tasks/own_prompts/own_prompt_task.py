@@ -182,21 +182,22 @@ class OwnPromptTable(GroupedTable):
 
         Where several descriptions stand for a group, such as names, they are a sample of those that could: each keeps
         one group in all prompts, and is exchanged with those that have prompts in the same sets. Otherwise a prompt
-        with its samples is exchanged within its set; in sets of one group only, within the category.
+        with its samples is exchanged within its set. Where sets have one group only, both are within the category.
         """
         groups, descriptions = self.coded("group").codes, self.coded("description")
+        units, parts = self.prompt_codes, self.clusters
         if not descriptions.is_one_of("").any():
             # One word may stand for two groups.
             pairs = np.column_stack([groups, descriptions.codes])
-            distinct, units = np.unique(pairs, axis=0, return_inverse=True)
+            distinct, inverse = np.unique(pairs, axis=0, return_inverse=True)
             if len(distinct) > len(np.unique(groups)):
-                return Exchanged(units.reshape(-1), _joined(units.reshape(-1), self.clusters))
-        n_groups = np.zeros(self.n_clusters, dtype=np.int64)
-        for cluster, _ in {*zip(self.clusters.tolist(), groups.tolist(), strict=True)}:
-            n_groups[cluster] += 1
-        alone = n_groups[self.clusters] < 2
-        blocks = np.where(alone, self.n_clusters + self.coded("category").codes, self.clusters)
-        return Exchanged(self.prompt_codes, blocks)
+                units = inverse.reshape(-1)
+                parts = _joined(units, self.clusters)
+        n_groups = np.bincount(np.unique(np.column_stack([parts, groups]), axis=0)[:, 0])
+        alone = n_groups[parts] < 2
+        # A description may have prompts of several categories, which are one then.
+        blocks = np.where(alone, int(parts.max()) + 1 + _joined(units, self.coded("category").codes), parts)
+        return Exchanged(units, blocks)
 
     @cached_property
     def _embeddings(self) -> FloatArray:
