@@ -22,12 +22,14 @@ from biasboard.scoring import ScoreChoice, score_model
 from evaluators.backend_options import BackendOptions
 from leaderboard.commands.comparable_results import known_model
 from schemas.documents.model_summary import ModelSummary
+from schemas.documents.result import Model
 from schemas.files import contract
 from schemas.folders.dataset_folder import read_manifest
 from schemas.folders.run_folder import read_run
 from tests.commands import run
 from tests.evaluators.fake_endpoint import MODEL, FakeEndpoint, Received, save_tokenizer
 from tests.evaluators.made_data import save_tiny_llama
+from tests.leaderboard.synthetic import leaning, write_model
 
 BENCHMARK = "synthbias"
 
@@ -127,10 +129,6 @@ def test_a_chat_is_asked_in_words_and_a_model_that_is_compared_with_it_is_asked_
     apart = run(*other, "--prompt", "intrinsic-v1", "--max-worse", "0.1", status=EXIT_ERROR).stderr
     assert "was asked with mcq2-generate-v1, and this model would be with intrinsic-v1, so that they cannot" in apart
     assert len([*(tmp_path / "runs").rglob("result.json")]) == n_runs
-    named = [word if word != "acme/tiny" else "acme/chat" for word in other[:-2]]
-    split = run(*named, status=None).stderr
-    assert "warning: under the name acme/chat there are runs of other weights, settings or addresses" in split
-    assert str(tmp_path / "runs" / f"{BENCHMARK}@") in split
 
 
 @pytest.mark.slow
@@ -277,6 +275,24 @@ def test_a_model_is_named_by_its_short_name_if_only_one_has_it() -> None:
     for name, said in (("small", "names several models"), ("smal1-2", r"did you mean acme/small-2")):
         with pytest.raises(ConfigError, match=said):
             known_model("--against", name, have)
+
+
+def test_a_name_that_holds_two_models_is_told(tmp_path: Path) -> None:
+    path = write_model(tmp_path, "acme/small", leaning(1.0, 0.5))
+    model = read_run(path.parent).result.model
+
+    def told(asked: Model) -> str | None:
+        planned: Any = SimpleNamespace(backend=SimpleNamespace(model=asked))
+        return scoring._split_name(planned, ScoreChoice(out=tmp_path))
+
+    assert told(model) is None
+    other = replace(model, identity_sha256="0" * 64)
+    assert str(told(other)).startswith(
+        "under the name acme/small there are runs of other weights, settings or addresses"
+    )
+    assert str(told(other)).endswith(f"give another --name, or remove {path.parent}")
+    # Another precision is told apart by it, and another name anyway.
+    assert told(replace(other, precision="int8")) is told(replace(other, id="acme/large")) is None
 
 
 def test_each_answer_of_an_earlier_call_is_counted() -> None:
