@@ -294,8 +294,8 @@ def neutral_option(tables: Sequence[OwnTable]) -> str | None:
         return None
     spelt = [{option.casefold(): option for option in options_of(values)} for values in rows]
     common = set.intersection(*map(set, spelt)) if spelt else set()
-    common -= {values.get(side, "").casefold() for values in rows for side in ("stereotyped", "antistereotyped")}
-    return spelt[0][common.pop()] if len(common) == 1 else None
+    sides = {values.get(side, "").casefold() for values in rows for side in ("stereotyped", "antistereotyped")}
+    return spelt[0][common.pop()] if len(common) == 1 and common.isdisjoint(sides) else None
 
 
 def cluster_line(tables: Sequence[OwnTable], items: Sequence[OwnQuestion]) -> str:
