@@ -457,9 +457,11 @@ def _split_name(planned: Plans, choice: ScoreChoice) -> str | None:
     own, others = planned.backend.model, list[Path]()
     for run in sorted(choice.out.glob(f"*/{own.id.replace('/', '__')}/*")):
         result = _result_in(run)
+        if result is None or result.model.identity_sha256 == own.identity_sha256:
+            continue
         # Those of another revision or precision are told apart by it.
-        if result is not None and label_of(result.model) == label_of(own):
-            others += [run] if result.model.identity_sha256 != own.identity_sha256 else []
+        if label_of(result.model) == label_of(own):
+            others.append(run)
     if not others:
         return None
     folders = listed([*map(str, others)], most=_MOST_FOLDERS)

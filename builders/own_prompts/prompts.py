@@ -36,6 +36,7 @@ _CONFIG = "prompts"
 _MOST = 100_000
 """Largest number of prompts that templates may make."""
 _LARGEST_P = 0.05
+"""If the smallest p-value that descriptions allow is larger, no gap of the groups can be told from chance."""
 _SLOT = re.compile(r"\{([A-Za-z][A-Za-z0-9_]*)\}")
 FORM = Form(
     columns={
