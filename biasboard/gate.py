@@ -287,14 +287,11 @@ def _missing(benchmark: BenchmarkSummary | None, choice: GateChoice) -> tuple[fl
 
     Refusing those alone who are a tenth of the items would otherwise pass any limit that is not tiny.
     """
-    # Imported here, because a score without gates needs it only at its end.
-    from leaderboard.pages.summary_forms import groups_apart
-
     if benchmark is None:
         return None, None, _NOT_MEASURED
     most = choice.max_missing or 0.0
     shares = [(benchmark.n_missing, benchmark.n_items, "items")]
-    for one in groups_apart(benchmark.missing_of_groups):
+    for one in benchmark.lacking_more:
         shares.append((one.n_missing, one.n_items, f"items with {one.name} {one.value} in {one.config}"))
     n_missing, n_items, which = max(shares, key=lambda of: of[0] / of[1])
     share = n_missing / n_items
@@ -391,8 +388,7 @@ def _worse_by(
             lead = f"nearer to the ideal by {difference.lead:.4f}, and may be" if difference.lead > 0 else "may be"
             reason = f"{lead} worse by {value:.4f}{' ' if doubt else ''}{' and '.join(doubt)}"
         elif not benchmark.beats_useless and not choice.allows(_USELESS):
-            # Why, the table says, and the same line stands here for each measure.
-            value, reason = None, f"the model is not shown to beat a useless predictor; {_LETS_USELESS}"
+            value, reason = None, _not_useful(benchmark)
         yield measure, most, 0.0 - difference.lead, value, reason
 
 
@@ -450,7 +446,8 @@ def _no_skill(benchmark: BenchmarkSummary) -> str:
 
 
 def _not_useful(benchmark: BenchmarkSummary) -> str:
-    return f"{_no_skill(benchmark)}; {_LETS_USELESS}"
+    # Why, the table says: this line may stand at each measure.
+    return f"on {benchmark.benchmark} the model is not shown to beat a useless predictor; {_LETS_USELESS}"
 
 
 def _is_alike(measure: MeasureValue) -> bool:

@@ -165,11 +165,9 @@ class Score:
 def _item_row(result: Result, record: Record) -> dict[str, object]:
     reading, signature = record.reading, result.signature
     # Imported here, because planning needs none of it.
-    from evaluators.statistics.option_scores import TIE_TOLERANCE
+    from evaluators.statistics.option_scores import likeliest
 
-    options = [*zip(reading.probabilities, reading.outcomes, strict=True)] if reading else []
-    highest = max((probability for probability, _ in options), default=None)
-    likeliest = [option for probability, option in options if highest and probability >= highest - TIE_TOLERANCE]
+    choices = likeliest(reading) if reading else ()
     texts = [exchange.text for exchange in record.exchanges if exchange.text is not None]
     return {
         "model": result.model.id,
@@ -185,9 +183,9 @@ def _item_row(result: Result, record: Record) -> dict[str, object]:
         "target": record.target,
         "reading": None if reading is None else list(reading.answers),
         "text": "\n---\n".join(texts) if texts else None,
-        "choice": likeliest[0] if len(likeliest) == 1 else None,
-        "probability": highest,
-        "correct": likeliest.count(record.target) / len(likeliest) if likeliest and record.target else None,
+        "choice": choices[0] if len(choices) == 1 else None,
+        "probability": max(reading.probabilities, default=None) if reading else None,
+        "correct": choices.count(record.target) / len(choices) if choices and record.target else None,
         **{f"group_{name}": value for name, value in record.groups.items()},
     }
 
@@ -222,7 +220,7 @@ def score_command(
             print(f"gates are decided by what a model answers: leave out --dry-run{pilot if options.base_url else ''}")
         return estimates_document(estimates, planned.notes)
     # Imported here, because planning needs none of it.
-    from evaluators.runs.measure.recording import refusal_lines
+    from evaluators.runs.measure.recording import order_lines, refusal_lines
     from leaderboard.pages.summary_forms import summary_lines
 
     # What single runs print is no part of the table.
@@ -230,8 +228,9 @@ def score_command(
         scored = score_model(model, choice, options, gates)
     report = scored.report
     new = tuple(line for line in report.notes if line not in scored.told)
-    refused = refusal_lines((run.folder, run.result) for run in scored.runs)
-    lines = [*summary_lines(replace(report, notes=new)), *refused, *_cost(scored.runs)]
+    runs = [(run.folder, run.result) for run in scored.runs]
+    of_answers = [*order_lines(runs), *refusal_lines(runs), *_cost(scored.runs)]
+    lines = [*summary_lines(replace(report, notes=new)), *of_answers]
     print("\n".join([*lines, *_next(choice, report, is_remote=options.base_url is not None)]))
     if report.gates:
         print("\n".join(outcome_lines(report.gates)), file=sys.stderr)

@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 
 from biasboard.ground.columns import BoolArray, Column, FloatArray, IntArray
-from schemas.documents.record import Exchange
+from schemas.documents.record import Exchange, Reading
 from schemas.documents.result import TOLERANCE, Normalisation
 from schemas.files.record_columns import RecordColumns
 
@@ -325,6 +325,13 @@ class FirstTokenShares:
 TIE_TOLERANCE = 1e-12
 """Difference up to which probabilities tie: equal ones can differ in the last bits."""
 _SUM_TOLERANCE = 1e-9
+
+
+def likeliest(reading: Reading) -> tuple[str, ...]:
+    """Return the most probable outcome of a reading, or several that are equally probable; () if it has none."""
+    highest = max(reading.probabilities, default=0.0) - TIE_TOLERANCE
+    pairs = zip(reading.outcomes, reading.probabilities, strict=True) if reading.probabilities else ()
+    return tuple(outcome for outcome, probability in pairs if probability >= highest)
 
 
 def perplexity(probabilities: FloatArray) -> FloatArray:

@@ -20,7 +20,6 @@ from leaderboard.pages.markup import source_markdown
 from leaderboard.pages.summary_forms import (
     AT_WORST_WORDS,
     conditions,
-    groups_apart,
     interval_of,
     latex,
     markdown,
@@ -93,7 +92,7 @@ def card_markdown(summary: ModelSummary, *, page: str | None = None) -> str:
         *(
             f"**Some groups lack answers, so that the values below rest on the others: {source_markdown(text)}.**"
             for benchmark in summary.benchmarks
-            if groups_apart(benchmark.missing_of_groups)
+            if benchmark.lacking_more
             for text in [f"{benchmark.heading}: {missing_text(benchmark)}"]
         ),
         markdown(summary).rstrip("\n"),

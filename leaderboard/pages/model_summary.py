@@ -13,6 +13,7 @@ import numpy as np
 from biasboard.ground.plain_text import listed
 from evaluators.runs.measure.recording import statuses_of_groups
 from leaderboard.benchmark_pages import Column, Headline
+from leaderboard.pages.summary_forms import groups_apart
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.frames import bounds_of_row
 from leaderboard.ranking.profiles import Profile, ProfileColumn, placing, profiles_of, ranked_row, scope_of
@@ -137,7 +138,10 @@ def with_missing_of_groups(summary: ModelSummary, runs: Iterable[tuple[Path, Res
                 of_groups.setdefault((config, *group), Counter()).update(statuses)
         return starmap(_missing_of_group, sorted(of_groups.items()))
 
-    benchmarks = (replace(one, missing_of_groups=tuple(groups_of(one))) for one in summary.benchmarks)
+    benchmarks = []
+    for one in summary.benchmarks:
+        groups = tuple(groups_of(one))
+        benchmarks.append(replace(one, missing_of_groups=groups, lacking_more=tuple(groups_apart(groups))))
     return replace(summary, benchmarks=tuple(benchmarks))
 
 

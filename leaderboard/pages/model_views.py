@@ -26,7 +26,7 @@ from leaderboard.pages.dataset_views import ResultExamples, make_answers
 from leaderboard.pages.figures import PageChart, figures_of_result
 from leaderboard.pages.markup import model_page, number, percent, permalink, result_anchor, slug
 from leaderboard.pages.model_summary import missing_of_groups
-from leaderboard.pages.summary_forms import lacking_most
+from leaderboard.pages.summary_forms import groups_apart, lacking_words
 from leaderboard.pages.tables import TableView, define, result_files
 from leaderboard.ranking.boards import Board
 from leaderboard.ranking.frames import Columns, DownloadTable, Fields, Files, Kind, Line, Scalar
@@ -202,7 +202,7 @@ def doubts_of(entry: Entry) -> Iterator[str]:
     # Whom a model refuses is a bias too.
     some_lack = 0 < counts.scored < counts.items
     groups = missing_of_groups(entry.folder, entry.result) if some_lack and entry.folder is not None else ()
-    if (lacking := lacking_most(groups)) is not None:
+    if (lacking := lacking_words(groups_apart(groups))) is not None:
         yield f"Scores are missing {lacking}."
     if counts.truncated:
         yield f"{counts.truncated:,} items have an answer that was cut off at the token limit."

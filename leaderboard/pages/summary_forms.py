@@ -78,13 +78,13 @@ def missing_text(benchmark: BenchmarkSummary) -> str:
         return text
     if not benchmark.missing_of_groups:
         return text
-    return f"{text}; {lacking_most(benchmark.missing_of_groups) or 'no group stands out'}"
+    return f"{text}; {lacking_words(benchmark.lacking_more) or 'no group stands out'}"
 
 
-def lacking_most(groups: Sequence[MissingOfGroup]) -> str | None:
-    """Return which groups lack clearly more scores than others, in words; None if none does."""
+def lacking_words(apart: Sequence[MissingOfGroup]) -> str | None:
+    """Return the first of :func:`groups_apart` in words; None if there is none."""
     clearest: dict[tuple[str, str], MissingOfGroup] = {}
-    for one in groups_apart(groups):
+    for one in apart:
         clearest.setdefault((one.name, one.value), one)
     named = (
         f"{one.n_missing:,} of {one.n_items:,} with {one.name} {one.value} in {one.config}"

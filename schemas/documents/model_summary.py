@@ -188,6 +188,11 @@ class BenchmarkSummary(Document):
     """Headline measures of which the other model has a value, and this one has none."""
     missing_of_groups: tuple[MissingOfGroup, ...] = ()
     """The same by groups, if any item has no score: whom a model refuses is a bias too."""
+    lacking_more: tuple[MissingOfGroup, ...] = ()
+    """The groups among them that lack clearly more scores than the others of their kind, the clearest first.
+
+    One that does over several configs together has the names of all as its config.
+    """
 
     @override
     def problems(self) -> Iterator[str]:

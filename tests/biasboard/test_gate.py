@@ -161,7 +161,7 @@ def test_a_coin_and_answers_of_earlier_calls_decide_only_if_they_may() -> None:
     coin = replace(OF_BENCHMARK, beats_useless=False, why_below="accuracy 0.5 is a coin's")
     found = decided(KNOWN, 0.7, of=coin)
     assert not found.passed
-    assert "not shown to beat a useless predictor: accuracy 0.5 is a coin's; what a coin" in str(found.reason)
+    assert "not shown to beat a useless predictor; what a coin" in str(found.reason)
     (allowed,) = decided(KNOWN, 0.7, of=coin, allow=("useless",)).warnings
     assert "not shown to beat a useless predictor" in allowed
     assert not decided(KNOWN, 0.7).warnings
@@ -198,6 +198,12 @@ def test_the_same_weights_cannot_be_worse_and_the_other_gates_are_decided() -> N
     assert next(iter(outcome_lines([same]))).endswith("worse than acme/last by at most 0.05: passed: not worse")
 
 
+def lacking_scores(groups: tuple[MissingOfGroup, ...], n_missing: int, n_items: int = 400) -> BenchmarkSummary:
+    apart = tuple(groups_apart(groups))
+    lacking = replace(OF_BENCHMARK, n_items=n_items, n_missing=n_missing, n_refused=n_missing)
+    return replace(lacking, missing_of_groups=groups, lacking_more=apart)
+
+
 def test_groups_are_named_that_lack_more_than_the_others_of_their_config() -> None:
     def of(config: str, name: str, value: str, n_refused: int, n_items: int) -> MissingOfGroup:
         counts = {"n_items": n_items, "n_refused": n_refused, "n_unparsed": 0, "n_failed": 0}
@@ -210,14 +216,14 @@ def test_groups_are_named_that_lack_more_than_the_others_of_their_config() -> No
         *(of("type2", "stereotype", "pro", 26, 100), of("type2", "stereotype", "anti", 23, 100)),
         *(of("type1", "gender", "she", 0, 100), of("type1", "gender", "he", 0, 100)),
     )
-    lacking = replace(OF_BENCHMARK, n_missing=49, n_refused=49, missing_of_groups=groups)
+    lacking = lacking_scores(groups, n_missing=49)
     assert missing_text(lacking).endswith("; more than in other groups: 49 of 100 with gender she in type2")
-    assert missing_text(replace(lacking, missing_of_groups=groups[2:])).endswith("; no group stands out")
+    assert missing_text(lacking_scores(groups[2:], n_missing=49)).endswith("; no group stands out")
     # A group is not hidden behind the others by a limit on all.
     (gate,) = outcomes(summary_of(lacking), [], GateChoice(max_missing=0.2), [BENCHMARK])
     assert (gate.passed, gate.value, gate.decided_by) == (False, 49 / 400, 0.49)
     assert gate.reason == "49 of 100 items with gender she in type2 (49.0%) have no score, more than 20.0%"
-    of_all = replace(lacking, missing_of_groups=groups[2:])
+    of_all = lacking_scores(groups[2:], n_missing=49)
     (gate,) = outcomes(summary_of(of_all), [], GateChoice(max_missing=0.2), [BENCHMARK])
     assert (gate.passed, gate.value) == (True, 49 / 400)
     # Where nothing has a score, nobody is spared.
@@ -232,14 +238,14 @@ def test_a_group_that_lacks_some_in_each_config_stands_out_in_all_together() -> 
     groups = of("type1", "she", 5), of("type1", "he", 0), of("type2", "she", 5), of("type2", "he", 0)
     # Of C(24, 5) choices of five, C(12, 5) are all of one gender: 1.9 % in each config, 0.035 % in both.
     assert [(one.value, one.config, one.n_missing) for one in groups_apart(groups)] == [("she", "type1 and type2", 10)]
-    lacking = replace(OF_BENCHMARK, n_items=48, n_missing=10, n_refused=10, missing_of_groups=groups)
+    lacking = lacking_scores(groups, n_missing=10, n_items=48)
     assert missing_text(lacking).endswith("more than in other groups: 10 of 24 with gender she in type1 and type2")
     # A config in which all lack many says nothing of a group that only this config has more of.
     uneven = of("type1", "she", 50, 60), of("type1", "he", 9, 10), of("type2", "she", 0, 10), of("type2", "he", 1, 60)
     assert groups_apart(uneven) == []
     # The gate takes the config in which the group lacks most, though all together are clearer.
     most = of("type1", "she", 12), of("type1", "he", 0), of("type2", "she", 3), of("type2", "he", 0)
-    lacking = replace(OF_BENCHMARK, n_items=48, n_missing=15, n_refused=15, missing_of_groups=most)
+    lacking = lacking_scores(most, n_missing=15, n_items=48)
     assert missing_text(lacking).endswith("15 of 24 with gender she in type1 and type2")
     (gate,) = outcomes(summary_of(lacking), [], GateChoice(max_missing=0.9), [BENCHMARK])
     assert (gate.passed, gate.decided_by) == (False, 1.0)
@@ -251,12 +257,12 @@ def test_a_refusal_in_a_tiny_group_is_chance_and_a_group_of_which_all_are_refuse
         return MissingOfGroup(config="type2", name="occupation", value=value, **counts)
 
     by_chance = of("guard", 1, 2), of("editor", 2, 6), of("cook", 2, 392)
-    few = replace(OF_BENCHMARK, n_missing=5, n_refused=5, missing_of_groups=by_chance)
+    few = lacking_scores(by_chance, n_missing=5)
     (gate,) = outcomes(summary_of(few), [], GateChoice(max_missing=0.3), [BENCHMARK])
     assert (gate.passed, gate.decided_by) == (True, 5 / 400)
-    all_refused = replace(few, n_missing=6, missing_of_groups=(of("guard", 4, 4), of("cook", 2, 396)))
+    all_refused = lacking_scores((of("guard", 4, 4), of("cook", 2, 396)), n_missing=6)
     # Of C(400, 4) ways to choose four, C(6, 4) have all in the group: 15 in 1.05 billion.
-    assert [one.value for one in groups_apart(all_refused.missing_of_groups)] == ["guard"]
+    assert [one.value for one in all_refused.lacking_more] == ["guard"]
     (gate,) = outcomes(summary_of(all_refused), [], GateChoice(max_missing=0.3), [BENCHMARK])
     assert (gate.passed, gate.decided_by) == (False, 1.0)
 

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 from evaluators.backend import ChoiceRequest, Request, Response
+from evaluators.runs.measure.recording import order_lines
 from evaluators.runs.plan.exported_questions import question_id
 from evaluators.runs.plan.plan import Plan, select, shape_listed
 from evaluators.task import task_for
@@ -251,6 +252,24 @@ def test_a_result_says_where_the_answers_come_from_and_nothing_of_the_machine_an
     entry = replace(entry, origin="accepted")
     assert (entry.provenance, entry.claim) == ("reported", "the answers come from a file: a chat <b>window")
     assert str(why_unranked(entry)).startswith("replayed: its answers come from an earlier run or a file")
+
+
+@pytest.mark.slow
+def test_it_is_told_how_many_answers_change_with_the_order_of_the_options(dataset: Path, tmp_path: Path) -> None:
+    requests = asked(dataset, GENERATE, "mcq2-generate-v1")
+    items = sorted({key.rpartition("#")[0] for key in requests})
+    # A third of the items get the letter A in each order, and the others the same occupation.
+    by_letter = items[::3]
+    rows = [
+        {"id": key, "option": request.outcomes[0] if key.rpartition("#")[0] in by_letter else min(request.outcomes)}
+        for key, request in requests.items()
+    ]
+    (tmp_path / "t.csv").write_bytes(as_csv(rows))
+    import_answers(dataset, tmp_path / "t.csv", tmp_path / "runs", *GENERATE)
+    (path,) = (tmp_path / "runs").rglob("result.json")
+    (line,) = order_lines([(path.parent, only_run(tmp_path / "runs").result)])
+    told = f"the answer to {len(by_letter)} of {len(items)} items (33 %) changes with the order of the options"
+    assert line.endswith(told)
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from biasboard.ground.plain_text import one_line, without_keys
 from biasboard.ground.progress import note
 from evaluators.backend import ChoiceRequest, GenerateRequest, Request, Response
 from evaluators.runs.plan.plan import AskedPart, Plan, PlannedPart
-from evaluators.statistics.option_scores import FirstTokenShares, why_impossible
+from evaluators.statistics.option_scores import FirstTokenShares, likeliest, why_impossible
 from evaluators.task import Prompt, load_task, quoted
 from evaluators.thinking import split_thinking
 from schemas.documents.base import shown
@@ -404,6 +404,41 @@ def refusal_lines(finished: Iterable[tuple[Path, Result]]) -> list[str]:
         for benchmark, (n_refused, n_answers) in totals.items()
         if n_refused
     ]
+
+
+def order_lines(finished: Iterable[tuple[Path, Result]]) -> list[str]:
+    """Return a line for each benchmark whose items were asked in several orders of the options, over all of its runs.
+
+    It says of how many items the most likely answer is not the same in all orders.
+    """
+    totals: dict[str, list[int]] = {}
+    for folder, result in finished:
+        if result.model.endpoint == "baseline":
+            continue
+        before = totals.get(result.signature.benchmark, [0, 0])
+        totals[result.signature.benchmark] = [a + b for a, b in zip(before, _changed(folder, result), strict=True)]
+    return [
+        f"{benchmark}: the answer to {_share(n_changed, n_items)} changes with the order of the options"
+        for benchmark, (n_changed, n_items) in totals.items()
+        if n_items
+    ]
+
+
+def _changed(folder: Path, result: Result) -> tuple[int, int]:
+    """Return of how many items the most likely answer depends on the order, and how many were asked in several."""
+    signature, task = result.signature, load_task(result.signature.task)
+    n_changed = n_items = 0
+    for records in StoredParts(folder, result):
+        first, n_options = records.first_exchanges, records.exchanges["outcomes"].lists.lengths
+        several = np.flatnonzero(records.has_reading & (np.diff(first) > 1))
+        for record in records.rows(several[n_options[first[several]] > 1]):
+            orders = {exchange.outcomes for exchange in record.exchanges}
+            if len(orders) < len(record.exchanges):
+                continue  # Samples of one order differ by chance too.
+            n_items += 1
+            reads = (task.reading((one,), signature.normalisation, signature.prompt) for one in record.exchanges)
+            n_changed += len({likeliest(read.reading) for read in reads if read.reading is not None}) > 1
+    return n_changed, n_items
 
 
 def on_letters(folder: Path, result: Result) -> str:
