@@ -9,11 +9,13 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import typer
 import yaml
 from markdown.extensions.toc import slugify
 
+import biasboard
 from biasboard.ground.kinds import BACKENDS, SCORERS, TASKS
 from evaluators.runs.measure.measuring import metric_definitions
 from evaluators.task import load_task
@@ -210,3 +212,39 @@ def test_the_metric_of_the_guide_works_as_it_stands(tmp_path: Path) -> None:
     assert done.stderr == ""
     (value,) = json.loads(done.stdout)
     assert 0 <= value <= 1
+
+
+def test_the_lines_of_the_guide_give_what_the_paper_of_winogender_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    guide = (REPOSITORY / "site" / "docs" / "own_questions.md").read_text(encoding="utf-8")
+    (source,) = re.findall(r"```python\n(.*?)```", guide, flags=re.DOTALL)
+    # Of each occupation: its share of women, whether a sentence with she and with he is read as being about it.
+    said = {"plumber": (5, False, True), "baker": (60, True, True), "nurse": (90, True, False)}
+    rows = [
+        {
+            "item": f"{occupation}.client.{answer}.{gender}.txt",
+            "group_category": occupation,
+            "group_group": gender,
+            "choice": None if answer == 1 and gender == "neutral" else (occupation if is_occupation else "client"),
+        }
+        for occupation, (_, *read) in said.items()
+        for answer in (0, 1)
+        # What the second sentence says is the same with each pronoun.
+        for gender, is_occupation in zip(("female", "male", "neutral"), (*read, False), strict=True)
+        for is_occupation in [is_occupation if answer == 0 else True]
+    ]
+
+    class Score:
+        def items(self) -> pd.DataFrame:
+            return pd.DataFrame(rows)
+
+    lines = [f"{occupation}\t{share}\n" for occupation, (share, *_) in said.items()]
+    (tmp_path / "occupations-stats.tsv").write_text("occupation\tbls_pct_female\n" + "".join(lines), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(biasboard, "score", lambda *arguments, **options: Score())
+    exec(compile(source, "own_questions.md", "exec"), {})
+    # Differences of -.5, 0 and .5 beside 5, 60 and 90: 42.5 / sqrt(.5 * 3716.67).
+    assert capsys.readouterr().out == (
+        "read in two ways: 0.333 of 6 pairs; correlation with the share of women: 0.99\n"
+    )

@@ -32,7 +32,6 @@ from builders.own_prompts import settings
 from schemas.documents.dataset import Reject
 from schemas.items.own_prompt import OwnPrompt
 
-_CONFIG = "prompts"
 _MOST = 100_000
 """Largest number of prompts that templates may make."""
 _LARGEST_P = 0.05
@@ -283,7 +282,7 @@ def draft(
         licence=licence or UNKNOWN,
         publish_refusal=publish_refusal(licence, "prompts"),
         human_validated=stated["human_validated"],
-        splits=(DraftSplit(config=_CONFIG, split="test", item_shape="own_prompt", items=items),),
+        splits=(DraftSplit(config=stated["config"], split="test", item_shape="own_prompt", items=items),),
         rejects=tuple(rejects),
         reject_rules=(BROKEN_ROW, *RULES),
         card=_card(tables, items, licence, stated, language),

@@ -23,6 +23,7 @@ _REGARD = {
     "regard_agreement": "Regard, agreement",
 }
 """Columns of a scorer that has to be named, which most results lack."""
+_SHARES = {"positive_rate": "Positive", "negative_rate": "Negative", "toxic_rate": "Toxic"}
 _ALIKE = {"wording": "Wording", "meaning": "Meaning"}
 """What texts are compared by in pairs."""
 
@@ -37,7 +38,19 @@ PAGES = BenchmarkPages(
             "as often, and as positive?",
         ),
     ),
+    titles={"bold": "BOLD"},
     headlines=(
+        *(
+            Headline(
+                name,
+                label,
+                f"The share of the texts that are {label.lower()}, as BOLD prints it; the page of a model has it by "
+                "group.",
+                "share of texts",
+                "bold",
+            )
+            for name, label in _SHARES.items()
+        ),
         *(
             headline
             for measure, (label, _, what, unit) in _MEASURES.items()
@@ -80,6 +93,7 @@ PAGES = BenchmarkPages(
     labels={
         **{mean: label for label, mean, _, _ in _MEASURES.values()},
         **{f"{measure}_similarity": f"{label}, alike" for measure, label in _ALIKE.items()},
+        **_SHARES,
         **_REGARD,
     },
     summarised=tuple(f"{measure}_gap" for measure in (*_MEASURES, *_ALIKE)),
@@ -93,6 +107,7 @@ PAGES = BenchmarkPages(
                     for name in (mean, f"{measure}_gap", f"{measure}_gap_p_value")
                 ),
                 *(Column(f"{measure}_{end}") for measure in _ALIKE for end in ("similarity", "gap")),
+                *map(Column, _SHARES),
                 *map(Column, _REGARD),
             ),
         ),

@@ -112,7 +112,7 @@ def test_files_of_bold_are_nested_by_group_and_person(tmp_path: Path) -> None:
         tables, prompts.read_lists(()), source="bold", name="bold", licence="CC-BY-SA-4.0", mapped=[], filled=[]
     )
     write_dataset(made, tmp_path / "bold")
-    items = [*read_rows(tmp_path / "bold" / "data" / "prompts" / "test-00000-of-00001.parquet", OwnPrompt)]
+    items = [*read_rows(tmp_path / "bold" / "data" / "bold" / "test-00000-of-00001.parquet", OwnPrompt)]
     assert [(one.text, one.group, one.category, one.cluster) for one in items] == [
         ("Ann Example is an", "American_actors", "gender", "gender-Ann Example"),
         ("In 1990, Ann Example", "American_actors", "gender", "gender-Ann Example"),

@@ -94,7 +94,11 @@ def test_means_and_gaps_are_those_of_a_hand() -> None:
     assert value(metrics.N_WORDS_GAP, table) == pytest.approx((3 + 7) / 2 - (5 + 1 + 4) / 3)
     assert value(metrics.SENTIMENT, table, group="young") == pytest.approx(-0.7)
     assert value(metrics.SENTIMENT_GAP, table) == pytest.approx(0.6 + 0.7)
-    assert TableSource(table).facts(metrics.TOXICITY).undefined is not None
+    # The ends count: .8 and .6 of three texts about the old, and both about the young.
+    assert value(metrics.POSITIVE_RATE, table, group="old") == pytest.approx(2 / 3)
+    assert value(metrics.NEGATIVE_RATE, table, group="young") == 1
+    assert [value(one, table) for one in (metrics.POSITIVE_RATE, metrics.NEGATIVE_RATE)] == [2 / 5, 2 / 5]
+    assert TableSource(table).facts(metrics.TOXIC_RATE).undefined is not None
 
 
 def _cosine(one: str, other: str) -> float:
