@@ -125,6 +125,7 @@ def build(
                 settings=settings,
                 register=read_register(folder),
                 keys=kept_keys(keys),
+                chosen=chosen or (),
             )
             texts = generate(view, handwritten, step)
             files: dict[str, str | bytes] = {**texts, **parquet_files(view)}

@@ -396,6 +396,8 @@ class View:
     """Figures of values over the sizes of models."""
     papers: tuple[PaperView, ...]
     """Papers and how far they are reproduced."""
+    chosen: tuple[str, ...] = ()
+    """The benchmarks whose results alone were looked at; empty if those of all were."""
 
     @cached_property
     def frames(self) -> Frames:
@@ -422,6 +424,7 @@ def make_view(
     settings: SiteSettings = NO_SETTINGS,
     register: Register | None = None,
     keys: Sequence[AnswerKey] = (),
+    chosen: Sequence[str] = (),
 ) -> View:
     """Arrange a board for its pages and draw the charts.
 
@@ -433,6 +436,7 @@ def make_view(
         settings: Who runs the board, and where.
         register: Decisions about accepted results; None if there are none.
         keys: Answer keys that the board keeps.
+        chosen: The benchmarks whose results alone were looked at; empty if those of all were.
     """
     sections = table_views(board, board.tables)
     models = make_models(sections, [dataset.manifest for dataset in built], report)
@@ -451,6 +455,7 @@ def make_view(
         figures=figures,
         by_size=size_pictures(board),
         papers=paper_views(board, figures),
+        chosen=tuple(chosen),
     )
 
 
@@ -493,6 +498,8 @@ def _blocks(environment: jinja2.Environment, view: View) -> dict[str, str]:
     dates = sorted(entry.acceptance.accepted for entry in entries if entry.acceptance is not None)
     front = front_table(view.board, all_parts(view.board), explored(view.models))
 
+    chosen = [load_pages(benchmark).heading for benchmark in view.chosen]
+
     def block(template: str, **context: object) -> str:
         return environment.get_template(template).render(**context)
 
@@ -503,7 +510,7 @@ def _blocks(environment: jinja2.Environment, view: View) -> dict[str, str]:
         "install": block("install.md.j2", repository=view.settings.repository),
         "leaders": block("leaders.html.j2", leaders=leaders(parts)),
         "licences": block("licences.html.j2", datasets=view.datasets),
-        "profile": block("profile.html.j2", table=front, tints=TINTS),
+        "profile": block("profile.html.j2", table=front, tints=TINTS, chosen=chosen),
     }
 
 

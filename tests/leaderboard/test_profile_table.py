@@ -67,9 +67,13 @@ def rows_of(table: FrontTable) -> Mapping[str, FrontRow]:
 def test_the_benchmark_with_most_models_and_models_ranked_most_come_first(table: FrontTable, made: MadeBoard) -> None:
     assert [group.pages.name for group in table.groups] == ["synthbias", "gifi"]
     assert [pages.name for pages in table.missing] == ["image_labels", "superni"]
-    block = templates().get_template("profile.html.j2").render(table=table, tints=TINTS)
+    block = templates().get_template("profile.html.j2").render(table=table, tints=TINTS, chosen=[])
     commands = re.findall(r"It takes <code>(.*?)</code>", block)
     assert [command.startswith("biasboard run --dataset ") for command in commands] == [True, True]
+    # Whoever chose some benchmarks is not told that no model answered the others.
+    block = templates().get_template("profile.html.j2").render(table=table, tints=TINTS, chosen=["Pronoun families"])
+    assert "Results on Pronoun families alone are shown" in block
+    assert "It takes" not in block
     for row in table.rows:
         assert [len(cells) for cells in row.cells] == [len(group.columns) for group in table.groups]
     none = (99, 99)
@@ -94,7 +98,7 @@ def test_a_model_that_lacks_a_part_says_so_in_place_of_its_rank_and_the_gate_wha
     table = table_of(made.board)
     lacking = "it lacks results that the ranking needs"
     assert {row.model_id: row.ranks[0][1] for row in table.rows} == {"acme/whole": "", "acme/partial": lacking}
-    block = templates().get_template("profile.html.j2").render(table=table, tints=TINTS)
+    block = templates().get_template("profile.html.j2").render(table=table, tints=TINTS, chosen=[])
     assert block.count(f'title="{lacking}">none<small class="bb-name">lacks parts</small>') == 1
     entry = next(one for one in made.of("acme/whole") if one.result.signature.config == "recognition")
     best = max(lead.value for lead in synthetic.present(entry.standing).leads)
