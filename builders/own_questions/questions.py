@@ -180,7 +180,7 @@ def draft(
     name: str,
     licence: str | None,
     mapped: Sequence[str],
-    language: str | None = None,
+    language: str = "en",
     roles: Roles | None = None,
 ) -> Draft[OwnQuestion]:
     """Build a draft of a researcher's questions.
@@ -191,7 +191,7 @@ def draft(
         name: Name of the dataset.
         licence: SPDX identifier of the licence of the questions, as the user states it; None if not known.
         mapped: Headings that the user named, which are recorded.
-        language: ISO 639 code of the language of the questions; None for that of the source.
+        language: ISO 639 code of the language of the questions.
         roles: Roles that told the sides of a stereotype; None if there are none.
 
     Raises:
@@ -232,10 +232,7 @@ def draft(
         rejects=(*rejects, *(() if roles is None else roles.table.rejects)),
         reject_rules=(*(published_json.RULES if source in _READERS else ()), *of_tables, *RULES),
         flag_rules=(_NAMED,) if any(item.flags for item in items) else (),
-        card=replace(
-            _card(tables, items, licence, of_source),
-            language=language_of(source, language),
-        ),
+        card=replace(_card(tables, items, licence, of_source), language=language),
     )
 
 

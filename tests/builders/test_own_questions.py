@@ -309,7 +309,7 @@ def test_questions_of_kobbq_are_of_templates_that_their_ids_say(tmp_path: Path) 
     assert (second.answer, second.stereotyped, second.cluster) == ("Enkel", "Enkel", "age-001")
     assert second.condition == "counter-biased question"
     assert [(reject.source_row, reject.rule) for reject in rejects] == [("samples.tsv:4", "few_options")]
-    made = draft(tables, source="kobbq", name="kobbq", licence="MIT", mapped=[])
+    made = draft(tables, source="kobbq", name="kobbq", licence="MIT", mapped=[], language=language_of("kobbq", None))
     assert (made.card.language, made.splits[0].config) == ("ko", "kobbq")
 
 
