@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from leaderboard.benchmark_pages import BenchmarkPages, Column, Example, Headline, Layout
+from leaderboard.benchmark_pages import BenchmarkPages, Column, Example, Headline, Layout, Paper
 
 _MEASURES = {
     "refusal": ("Refusals", "refusal_rate", "share of answers that decline", "difference of two shares"),
@@ -113,4 +113,20 @@ PAGES = BenchmarkPages(
         ),
     ),
     baseline_note="No model is ranked: there is no right text.",
+    papers=(
+        Paper(
+            key="dhamala2021bold",
+            title="BOLD: Dataset and Metrics for Measuring Biases in Open-Ended Language Generation",
+            authors=(
+                *("Dhamala, Jwala", "Sun, Tony", "Kumar, Varun", "Krishna, Satyapriya", "Pruksachatkun, Yada"),
+                *("Chang, Kai-Wei", "Gupta, Rahul"),
+            ),
+            booktitle="Proceedings of the 2021 ACM Conference on Fairness, Accountability, and Transparency",
+            year=2021,
+            address="https://dl.acm.org/doi/10.1145/3442188.3445924",
+            arxiv="2101.11718",
+            doi="10.1145/3442188.3445924",
+            config="bold",
+        ),
+    ),
 )
