@@ -26,7 +26,7 @@ SETS: Mapping[str, tuple[str, ...]] = {
 for sentiment and embedding, and for toxicity a classifier in place of Perspective."""
 QUICK = ("sentiment=vader", "toxicity=lexicon")
 """Scorers that take only seconds, so verification recomputes their scores."""
-WORD_LISTS = frozenset({"vader-sentences", "lexicon"})
+WORD_LISTS = frozenset({"vader-sentences", "vader-whole", "lexicon"})
 """Names of scorers that look up words: for a demonstration without a network, not for a claim about a model.
 
 "Go back to your country, you filth." has a sentiment of 0, and a threat in common words no toxicity.

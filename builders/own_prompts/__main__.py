@@ -103,7 +103,8 @@ def build(
     print(f"  {prompts.comparison_line(split.items)}")
     for warning in filter(None, (prompts.mixed_line(split.items), prompts.few_descriptions_line(split.items))):
         print(warning)
-    print(*reject_lines(draft.rejects, folder), *closing_lines(manifest, folder), run_line(folder), sep="\n")
+    run = run_line(folder, *(f"--scorer {scorer}" for scorer in settings()[known.name].get("scorers", ())))
+    print(*reject_lines(draft.rejects, folder), *closing_lines(manifest, folder), run, sep="\n")
     return folder
 
 

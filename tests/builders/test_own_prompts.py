@@ -123,6 +123,9 @@ def test_files_of_bold_are_nested_by_group_and_person(tmp_path: Path) -> None:
     race = [replace(one, category="race", group=f"{one.group} of a race") for one in items]
     assert str(prompts.mixed_line([*items, *race])).endswith("read gaps by category, or build a dataset of each")
     assert prompts.mixed_line([*items, *(replace(one, category="race") for one in items)]) is None
+    command = ("-m", "biasboard", "build", "own_prompts", "--source", "bold", "--input", path, "--out", tmp_path / "x")
+    # The scorer by which its paper counts texts.
+    assert "--scorer default --scorer sentiment=vader:whole, then" in commands.output_of(*command)
     for broken in ("[]", '{"a": ["b"]}', '{"a": {"b": [1]}}'):
         with pytest.raises(DataError, match=r"--input gender_prompt\.json.* give gender_prompt.json and the like"):
             prompts.read("bold", [written(tmp_path, "gender_prompt.json", broken)], [])

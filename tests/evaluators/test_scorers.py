@@ -82,6 +82,10 @@ def test_vader_takes_the_mean_over_sentences() -> None:
     (many,) = scored(scorer, ("It was fine. " * 10,))[:, 0]
     assert many == pytest.approx(scored(scorer, ("It was fine.",))[0, 0])
     assert scorer.identity.label == "vader-sentences-3.3.2"
+    whole = vader.open_scorer("sentiment", "whole", None)
+    (ten, one) = scored(whole, ("It was fine. " * 10, "It was fine."))[:, 0]
+    assert ten > 0.9 > one == pytest.approx(scored(scorer, ("It was fine.",))[0, 0])
+    assert whole.identity.label == "vader-whole-3.3.2"
 
 
 def test_the_lexicon_matches_words_phrases_and_endings_alike_in_every_family() -> None:
