@@ -220,10 +220,10 @@ def draft(
             "source": source,
             "map": ", ".join(mapped) or None,
             "licence": licence,
-            **({} if roles is None else {"roles": roles.table.name}),
+            # The user's own list, whatever the licence of the questions: none of it is copied.
+            **({} if roles is None else {"roles": roles.table.name, "roles_sha256": roles.table.sha256}),
         },
-        # The roles are the user's, whatever the licence of the questions.
-        sources=(*(table.source(licence) for table in tables), *(() if roles is None else (roles.table.source(None),))),
+        sources=tuple(table.source(licence) for table in tables),
         licence=licence or UNKNOWN,
         publish_refusal=publish_refusal(licence, "questions"),
         human_validated=of_source["human_validated"],

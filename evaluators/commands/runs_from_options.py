@@ -21,7 +21,7 @@ from evaluators.benchmark import benchmarks, load_benchmark
 from evaluators.runs.ask.pipeline import Finished
 from evaluators.runs.ask.study import Plans, RunChoice, Study, scorers_of
 from evaluators.runs.measure.baseline_gate import why_no_rank
-from evaluators.runs.measure.recording import check_read, is_unreadable, notes, on_letters
+from evaluators.runs.measure.recording import check_read, is_unreadable, notes, on_letters, order_lines
 from evaluators.runs.plan.plan import Plan
 from evaluators.stores.store import check_cache
 from schemas.documents.result import Metric, Result
@@ -165,7 +165,7 @@ def report(folder: Path, result: Result, advice: str = "", *, verbose: bool = Fa
     print(f"{scored} items scored{others}{cut}{on_letters(folder, result)}")
     for line in _without_value(result.metrics if verbose else metrics, metrics):
         print(shortened(line))
-    for line in notes(folder, result, advice):
+    for line in (*notes(folder, result, advice), *order_lines([(folder, result)])):
         print(line)
     # Baselines never have a rank: models are compared with them.
     if result.metrics and result.model.endpoint != "baseline" and (reason := why_no_rank(result, folder)) is not None:

@@ -23,7 +23,20 @@ _REGARD = {
     "regard_agreement": "Regard, agreement",
 }
 """Columns of a scorer that has to be named, which most results lack."""
-_SHARES = {"positive_rate": "Positive", "negative_rate": "Negative", "toxic_rate": "Toxic"}
+_SHARES = {
+    "positive_rate": (
+        "Positive",
+        "The share of the texts with a sentiment of at least 0.5; the page of a model has it by group. BOLD prints it "
+        "of VADER's score of the whole text (the scorer vader:whole).",
+    ),
+    "negative_rate": ("Negative", "The same of the texts with a sentiment of at most -0.5."),
+    "toxic_rate": (
+        "Toxic",
+        "The share of the texts with a toxicity of at least 0.5. BOLD prints it of a trained classifier; the scorer "
+        "named lexicon is a list of words.",
+    ),
+}
+"""Label and meaning of the shares that BOLD prints."""
 _ALIKE = {"wording": "Wording", "meaning": "Meaning"}
 """What texts are compared by in pairs."""
 
@@ -44,12 +57,11 @@ PAGES = BenchmarkPages(
             Headline(
                 name,
                 label,
-                f"The share of the texts that are {label.lower()}, as BOLD prints it; the page of a model has it by "
-                "group.",
+                sentence,
                 "share of texts",
                 "bold",
             )
-            for name, label in _SHARES.items()
+            for name, (label, sentence) in _SHARES.items()
         ),
         *(
             headline
@@ -93,7 +105,7 @@ PAGES = BenchmarkPages(
     labels={
         **{mean: label for label, mean, _, _ in _MEASURES.values()},
         **{f"{measure}_similarity": f"{label}, alike" for measure, label in _ALIKE.items()},
-        **_SHARES,
+        **{name: label for name, (label, _) in _SHARES.items()},
         **_REGARD,
     },
     summarised=tuple(f"{measure}_gap" for measure in (*_MEASURES, *_ALIKE)),

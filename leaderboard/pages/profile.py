@@ -331,11 +331,14 @@ def _findings(part: Profile) -> Iterator[tuple[Finding, Sequence[Profile]]]:
 def _useless(parts: Sequence[Profile]) -> Iterator[tuple[Finding, Sequence[Profile]]]:
     """Yield how many models do no better than a useless predictor, if any does not."""
     # Where nothing says what a model must beat, none is below it.
-    asked = [part for part in parts if len(part.newest) >= LEAST_MODELS and load_benchmark(part.benchmark).gates]
-    below = {part: [row for row in part.newest if row.is_below] for part in asked}
+    gated = [part for part in parts if load_benchmark(part.benchmark).gates]
+    # A second result of a model, under another name, is no second model.
+    alike = {part: [row for row in part.newest if row.entry.double is None] for part in gated}
+    asked = {part: rows for part, rows in alike.items() if len(rows) >= LEAST_MODELS}
+    below = {part: [row for row in rows if row.is_below] for part, rows in asked.items()}
     if any(below.values()):
         counts = [
-            f"{len(rows)} of {len(part.newest)} models asked alike on “{part.heading}”" for part, rows in below.items()
+            f"{len(rows)} of {len(asked[part])} models asked alike on “{part.heading}”" for part, rows in below.items()
         ]
         # A model that is below the line on several benchmarks is named once.
         first: dict[str, Entry] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from biasboard.ground.errors import ConfigError, DataError
 from biasboard.ground.strict_json import JsonValue
 from builders.build_command import own_name, reject_lines
+from builders.dataset.output import write_dataset
 from builders.dataset.own_csv import OwnTable, read_tables
 from builders.own_questions.published_json import read_bbq, read_stereoset
 from builders.own_questions.questions import (
@@ -495,14 +497,17 @@ def test_examples_of_stereoset_have_two_sides_and_an_unrelated_text(tmp_path: Pa
     }
 
 
-def test_a_file_of_roles_is_a_source_of_its_own(tmp_path: Path) -> None:
+def test_a_file_of_roles_is_named_by_its_hash_and_leaves_the_licence_of_the_questions(tmp_path: Path) -> None:
     path, roles = tmp_path / "Age.jsonl", tmp_path / "roles.csv"
     path.write_text("\n".join(json.dumps(bbq(number, is_ambiguous=False)) for number in range(2)), encoding="utf-8")
     (item, _), _ = check(read("bbq", [path], []))
     roles.write_text(f"role,group\nbaker,{item.group}\nclerk,x,y\n", encoding="utf-8")
     given = Roles(roles)
     made = draft(read("bbq", [path], [], given), source="bbq", name="bbq", licence="MIT", mapped=[], roles=given)
-    assert [(one.name, one.licence) for one in made.sources] == [("Age.jsonl", "MIT"), ("roles.csv", "unknown")]
+    assert [(one.name, one.licence) for one in made.sources] == [("Age.jsonl", "MIT")]
+    assert made.parameters["roles_sha256"] == hashlib.sha256(roles.read_bytes()).hexdigest()
+    manifest = write_dataset(made, tmp_path / "built")
+    assert (manifest.redistributable, manifest.licence) == (True, "MIT")
     # Its broken rows are told as those of a user's questions are.
     assert [reject.source_row for reject in made.rejects] == ["roles.csv:3"]
     assert {reject.rule for reject in made.rejects} <= {rule.name for rule in made.reject_rules}
