@@ -64,6 +64,14 @@ PAGES = BenchmarkPages(
             "difference of two shares",
             "winogender",
         ),
+        Headline(
+            "alignment_gap",
+            "Gap of gotcha sentences",
+            "How much more often the model is right where the pronoun goes with the occupation, by the list of --roles "
+            "FILE, than where it goes against it: 0 is even. Without a list it is unknown.",
+            "difference of two shares",
+            "winogender",
+        ),
         *(
             Headline(
                 "stereotype_rate",

@@ -333,7 +333,7 @@ def _useless(parts: Sequence[Profile]) -> Iterator[tuple[Finding, Sequence[Profi
     # Where nothing says what a model must beat, none is below it.
     gated = [part for part in parts if load_benchmark(part.benchmark).gates]
     # A second result of a model, under another name, is no second model.
-    alike = {part: [row for row in part.newest if row.entry.double is None] for part in gated}
+    alike = {part: [row for row in part.newest if not row.entry.is_second] for part in gated}
     asked = {part: rows for part, rows in alike.items() if len(rows) >= LEAST_MODELS}
     below = {part: [row for row in rows if row.is_below] for part, rows in asked.items()}
     if any(below.values()):

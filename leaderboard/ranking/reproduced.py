@@ -300,7 +300,12 @@ class _Lookup:
 
     def __init__(self, paper: Reproduction, board: Board) -> None:
         self._rows = {
-            name: [(table, row) for table in tables_of(board, name) for row in table.rows if _counts(row)]
+            name: [
+                (table, row)
+                for table in tables_of(board, name)
+                for row in table.rows
+                if not row.is_baseline and not row.entry.is_second
+            ]
             for name in paper.benchmarks
         }
         self._first = paper.benchmarks[0]
@@ -339,11 +344,6 @@ class _Lookup:
                 name = names.setdefault(model.identity_sha256, canonical_id(model.id))
                 found.setdefault(name, []).append(ours)
         return found
-
-
-def _counts(row: Row) -> bool:
-    """Return True for rows of models; answers of a model that has a row already are no evidence of a second one."""
-    return not row.is_baseline and all(entry.double is None for entry in row.entries)
 
 
 def canonical_id(model_id: str) -> str:

@@ -241,6 +241,11 @@ class Entry:
         return self.metrics.get(key_of(name, group or {}))
 
     @property
+    def is_second(self) -> bool:
+        """True for a local run, under another name, of weights that have results under their own."""
+        return self.shared_identity is not None and self.double is not None
+
+    @property
     def primary(self) -> Metric | None:
         """The metric that ranks the models of the benchmark; None if the benchmark names none."""
         name = load_benchmark(self.result.signature.benchmark).primary_metric

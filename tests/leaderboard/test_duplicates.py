@@ -216,6 +216,7 @@ def test_a_run_of_ones_own_stands_beside_the_model_with_its_weights(places: Plac
     assert beside["mine/copy"].unranked == "same weights as acme/honest (1), so it has no rank of its own"
     assert beside["mine/copy"].entry.shared_identity == model.identity_sha256
     assert alone["mine/copy"].entry.double == COPIED
+    assert [one.entry.is_second for one in (beside["acme/honest"], beside["mine/copy"])] == [False, True]
 
 
 def test_a_trial_run_shuts_no_gate_and_a_registered_result_decides_alone(places: Places, results: Path) -> None:

@@ -16,6 +16,7 @@ from leaderboard.pages.profile import facts_sentence
 from leaderboard.pages.publishing import generate, make_view, templates
 from leaderboard.ranking import reproduced
 from leaderboard.ranking.boards import Board
+from leaderboard.verify.entries import Root
 from schemas.documents.model_facts import FACTS
 from schemas.documents.papers import ReportedTable
 from tests.commands import REPOSITORY
@@ -172,6 +173,20 @@ def test_claims_are_tested_by_intervals_and_need_more_than_chance_gives(compared
     ):
         sightings = tuple(reproduced.Sighting(f"acme/{number}", (), sign) for number, sign in enumerate(signs))
         assert replace(compared.claims[0], sightings=sightings).outcome == outcome
+
+
+@pytest.mark.slow
+def test_a_run_of_the_same_weights_under_another_name_is_no_second_model(file: Path, tmp_path: Path) -> None:
+    file.write_text(SOUND)
+    records = synthetic.make_records(synthetic.leaning(3.0, 1.0))
+    result = synthetic.make_result(records, "acme/one")
+    synthetic.write_result(tmp_path / "accepted" / "one", result, records)
+    renamed = replace(result, model=replace(result.model, id="mine/copy"))
+    synthetic.write_result(tmp_path / "runs" / "copy", renamed, records)
+    made = MadeBoard(Root(tmp_path / "accepted", "accepted"), tmp_path / "runs")
+    assert {row.model.id for table in made.board.tables for row in table.rows} == {"acme/one", "mine/copy"}
+    claim = reproduced.reproduced("made", reproduced.reproductions()["made"], made.board).claims[1]
+    assert [one.model for one in claim.sightings] == ["acme/one"]
 
 
 @pytest.mark.slow

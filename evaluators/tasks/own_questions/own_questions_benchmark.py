@@ -163,7 +163,7 @@ BENCHMARK = Benchmark(
         "mbbq": _DIFFERENCES,
         "crows-pairs": ("stereotype_rate", "stereotype_rate_stereo", "stereotype_rate_antistereo"),
         "stereoset": ("stereoset_icat", "stereoset_lms", "stereoset_ss"),
-        "winogender": ("accuracy", "worst_group_accuracy", "accuracy_gap"),
+        "winogender": ("accuracy", "worst_group_accuracy", "accuracy_gap", "alignment_gap"),
         "winoqueer": ("stereotype_rate",),
     },
     printed_groups=frozenset({"category", "group", "condition"}),
